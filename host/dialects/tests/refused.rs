@@ -77,6 +77,86 @@ fn attack_70_yaml_that_grows_or_nests_without_end_is_refused_with_its_place() {
     loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text }), &Fake);
 }
 
+/// What reads a graph compares its parts with each other: there are only so many.
+#[test]
+fn attack_70_a_file_holds_so_many_values_and_no_more() {
+    let refused = |name: &str, text: String| {
+        let loaded = loki::load(&Arc::new(SourceFile { name: name.into(), text }), &Fake);
+        let [only] = &loaded.diagnostics[..] else { panic!("{name}: {:?}", loaded.diagnostics.len()) };
+        assert!(only.span.is_some(), "{only}");
+        only.message.clone()
+    };
+    let all = |separator: &str, number: usize, one: &dyn Fn(usize) -> String| {
+        (0..number).map(one).collect::<Vec<_>>().join(separator)
+    };
+    let entries = |number: usize| format!("{{{}}}", all(", ", number, &|at| format!("\"k{at}\": 1")));
+    let lists = |number: usize| format!("{{\"a\": [{}]}}", all(", ", number, &|_| "[]".to_owned()));
+    let values = |number: usize| format!("{{\"a\": [{}]}}", all(", ", number, &|_| "1".to_owned()));
+    for name in ["graph.yaml", "graph.json"] {
+        assert_eq!(refused(name, entries(4_001)), "the mapping has 4001 entries, and at most 4000 are read");
+        assert_eq!(refused(name, lists(4_001)), "the list has 4001 mappings and lists, and at most 4000 are read");
+        assert_eq!(refused(name, values(200_001)), "the file has more than 200000 values");
+        // Those that may be there are read, whatever is wrong with them.
+        let file = Arc::new(SourceFile { name: name.into(), text: values(199_000) });
+        let (document, diagnostics) = hotcell_dialects::document::parse(&file);
+        assert!(document.is_some() && diagnostics.is_empty(), "{diagnostics:?}");
+    }
+    // What a mapping takes in from others counts as its own.
+    let sources = all("\n", 2, &|at| format!("s{at}: &s{at} {}", entries(2_001).replace("\"k", &format!("\"k{at}-"))));
+    let merged = format!("{sources}\na: {{ <<: [*s0, *s1] }}\n");
+    assert_eq!(refused("graph.yaml", merged), "the mapping has 4002 entries, and at most 4000 are read");
+}
+
+fn load(text: String) -> loki::Loaded {
+    loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text }), &Fake)
+}
+
+fn says(loaded: &loki::Loaded, part: &str) -> bool {
+    loaded.diagnostics.iter().any(|diagnostic| diagnostic.message.contains(part))
+}
+
+/// A few hundred warnings about nothing leave room for what is an error, and for what whoever looks has to see.
+#[test]
+fn no_number_of_warnings_hides_what_matters() {
+    let noise = "{{a b}} ".repeat(300);
+    let graph = |prompt: &str| {
+        format!(
+            "name: g\nversion: '1.0'\nstart: draft\nnodes:\n  draft: {{ type: script, script: draft.sh, next: ask }}\n  \
+             ask: {{ type: approval, question: 'Send?', options: [yes, no], routes: {{ yes: send, no: done }}, on_other: done }}\n  \
+             send: {{ type: llm, prompt: '{noise}', next: last }}\n  last: {{ type: llm, prompt: '{prompt}', next: done }}\n  \
+             done: {{ type: end, output: x }}\n"
+        )
+    };
+    let loaded = load(graph("x"));
+    assert!(says(&loaded, "can send the run past the approval `ask`"), "{}", loaded.diagnostics.len());
+    assert!(loaded.graph.is_some());
+    let loaded = load(graph("{{__nobody__}}"));
+    assert!(says(&loaded, "nothing fills the placeholder") && loaded.graph.is_none(), "{}", loaded.diagnostics.len());
+}
+
+/// A hundred and sixty thousand edges stand in less than a megabyte.
+#[test]
+fn a_graph_of_edges_from_everywhere_to_everywhere_is_refused() {
+    let targets = (0..400).map(|to| format!("n{to}")).collect::<Vec<_>>().join(",");
+    let nodes: String =
+        (0..400).map(|at| format!("  n{at}: {{ type: llm, prompt: x, next: [{targets}] }}\n")).collect();
+    let loaded =
+        load(format!("name: g\nversion: '1.0'\nstart: n0\nnodes:\n{nodes}  done: {{ type: end, output: x }}\n"));
+    assert!(says(&loaded, "too many ways lead through it") && loaded.graph.is_none());
+}
+
+/// Each of these is looked through once: a text of seven megabytes, half of it braces.
+#[test]
+fn what_stands_in_braces_is_looked_through_once() {
+    for text in ["{{state.x}}".repeat(700_000), "{{".repeat(3_000_000), "{{x ".repeat(1_500_000)] {
+        let text = format!(
+            "name: g\nversion: '1.0'\nstart: a\nnodes:\n  a: {{ type: llm, prompt: '{text}', next: done }}\n  \
+             done: {{ type: end, output: x }}\n"
+        );
+        assert!(!load(text).diagnostics.is_empty());
+    }
+}
+
 #[test]
 fn endless_mistakes_are_cut_off() {
     let text = format!("name: g\nstart: a\nnodes:\n{}", "  a: 1\n".repeat(5000));

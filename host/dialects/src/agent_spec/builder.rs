@@ -17,7 +17,7 @@ use super::sources::{COMPONENT_TYPE, Identity, Located, Sources, VERSION};
 use super::values::MayHave;
 use super::versions::Version;
 use super::{problems, values};
-use crate::document::{Kind as NodeKind, MAX_DEPTH, MAX_DIAGNOSTICS, Place};
+use crate::document::{Kind as NodeKind, MAX_DEPTH, Place, has_room};
 use crate::surroundings::Surroundings;
 
 /// The fields by which a component names its plugin.
@@ -148,7 +148,7 @@ impl<'s, 'd> Builder<'s, 'd> {
 
     /// Reports something about the component that is being built.
     pub(super) fn report(&mut self, mut diagnostic: Diagnostic) {
-        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+        if !has_room(&self.diagnostics, diagnostic.severity) {
             return;
         }
         if let Some(frame) = self.stack.last() {

@@ -42,7 +42,7 @@ pub fn read(
     };
     diagnostic::sort(&mut diagnostics);
     diagnostics.dedup();
-    diagnostics.truncate(document::MAX_DIAGNOSTICS);
+    document::keep_first(&mut diagnostics);
     let has_error = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     (configuration.filter(|_| !has_error), diagnostics)
 }

@@ -46,10 +46,7 @@ impl<'s> Files<'s> {
     }
 
     pub(super) fn report(&self, diagnostic: Diagnostic) {
-        let mut diagnostics = self.diagnostics.borrow_mut();
-        if diagnostics.len() < document::MAX_DIAGNOSTICS {
-            diagnostics.push(diagnostic);
-        }
+        document::report(&mut self.diagnostics.borrow_mut(), diagnostic);
     }
 
     pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {

@@ -6,13 +6,13 @@ use hotcell_graph::diagnostic::{Diagnostic, SourceFile, Span};
 use jiter::{Jiter, JiterError, Peek};
 
 use super::scalar::{Scalar, resolve};
-use super::{BYTE_ORDER_MARK, Entry, Kind, MAX_DEPTH, Node, Place, Style, Text};
+use super::{BYTE_ORDER_MARK, Entry, Kind, MAX_DEPTH, MAX_VALUES, Node, Place, Style, Text};
 
 /// Reads one JSON document. No node if the syntax is broken.
 pub(super) fn parse(file: &Arc<SourceFile>) -> (Option<Node>, Vec<Diagnostic>) {
     let skipped = if file.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let mut builder =
-        Builder { file, skipped, jiter: Jiter::new(&file.text.as_bytes()[skipped..]), diagnostics: Vec::new() };
+    let jiter = Jiter::new(&file.text.as_bytes()[skipped..]);
+    let mut builder = Builder { file, skipped, jiter, values_left: MAX_VALUES, diagnostics: Vec::new() };
     let root = builder.document();
     match root {
         Ok(node) => (Some(node), builder.diagnostics),
@@ -27,6 +27,8 @@ pub(super) fn parse(file: &Arc<SourceFile>) -> (Option<Node>, Vec<Diagnostic>) {
 enum Broken {
     Syntax(JiterError),
     TooDeep(usize),
+    /// There is too much of something, in words, at this offset
+    TooMuch(String, usize),
 }
 
 impl From<JiterError> for Broken {
@@ -39,6 +41,7 @@ struct Builder<'f> {
     file: &'f Arc<SourceFile>,
     skipped: usize,
     jiter: Jiter<'f>,
+    values_left: usize,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -60,6 +63,8 @@ impl Builder<'_> {
             return Err(Broken::TooDeep(self.at()));
         }
         let start = self.at();
+        let too_many = || Broken::TooMuch(super::too_many_values(), start);
+        self.values_left = self.values_left.checked_sub(1).ok_or_else(too_many)?;
         let kind = match peek {
             Peek::Null => {
                 self.jiter.known_null()?;
@@ -85,7 +90,10 @@ impl Builder<'_> {
                 self.number(start)
             }
         };
-        Ok(Node { place: Place::new(start, self.at()), kind })
+        match super::excess(&kind) {
+            Some(excess) => Err(Broken::TooMuch(excess, start)),
+            None => Ok(Node { place: Place::new(start, self.at()), kind }),
+        }
     }
 
     fn object(&mut self, depth: usize) -> Result<Kind, Broken> {
@@ -132,6 +140,7 @@ impl Builder<'_> {
                 (self.skipped + error.index, format!("the file is not valid JSON: {}", error.error_type))
             }
             Broken::TooDeep(at) => (*at, format!("lists and mappings are nested more than {MAX_DEPTH} levels deep")),
+            Broken::TooMuch(what, at) => (*at, what.clone()),
         };
         let text = &self.file.text;
         let start = text.floor_char_boundary(at.min(text.len()));

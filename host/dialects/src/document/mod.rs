@@ -15,7 +15,7 @@ mod yaml;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::{Diagnostic, SourceFile, Span};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, Span};
 use hotcell_graph::value::Number;
 use hotcell_graph::{List, Object, Value};
 
@@ -26,9 +26,13 @@ pub use read::{Fields, Need, Owner, Reader, SourceText, Spanned};
 pub const MAX_DEPTH: usize = hotcell_graph::value::MAX_DEPTH;
 /// The largest source file, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
+/// How many values a file may hold, those in lists and mappings included.
+pub const MAX_VALUES: usize = 200_000;
+/// How many entries a mapping may have, and how many mappings and lists a list: what reads a file compares them with each other.
+pub const MAX_ENTRIES: usize = 4_000;
 /// How many values anchors and aliases may copy in one document.
 pub const MAX_COPIES: usize = 100_000;
-/// How many diagnostics one document may have; what is wrong beyond that is not reported.
+/// How many errors, how many warnings and how many notes one document may have; what is wrong beyond that is not reported.
 pub const MAX_DIAGNOSTICS: usize = 200;
 
 /// A parsed document.
@@ -193,6 +197,24 @@ pub fn parse(file: &Arc<SourceFile>) -> (Option<Document>, Vec<Diagnostic>) {
     (root.map(|root| Document { file: Arc::clone(file), root }), diagnostics)
 }
 
+/// What a list or mapping has too much of, if it has.
+fn excess(kind: &Kind) -> Option<String> {
+    let (what, number, of) = match kind {
+        Kind::Map(entries) => ("mapping", entries.len(), "entries"),
+        Kind::List(items) => {
+            let is_composed = |item: &&Node| matches!(item.kind, Kind::List(_) | Kind::Map(_));
+            ("list", items.iter().filter(is_composed).count(), "mappings and lists")
+        }
+        _ => return None,
+    };
+    (number > MAX_ENTRIES).then(|| format!("the {what} has {number} {of}, and at most {MAX_ENTRIES} are read"))
+}
+
+/// What is said of a file with too many values.
+fn too_many_values() -> String {
+    format!("the file has more than {MAX_VALUES} values")
+}
+
 /// The byte order mark that some editors put before the text; it means nothing.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -221,8 +243,25 @@ fn remove_duplicates(entries: &mut Vec<Entry>, file: &Arc<SourceFile>, diagnosti
     });
 }
 
-fn report(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
-    if diagnostics.len() < MAX_DIAGNOSTICS {
+/// Adds a diagnostic, if there is room for it.
+pub(crate) fn report(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
+    if has_room(diagnostics, diagnostic.severity) {
         diagnostics.push(diagnostic);
     }
+}
+
+/// Whether one more diagnostic of this severity is reported. Each has its own room: no number of warnings hides an error.
+pub(crate) fn has_room(diagnostics: &[Diagnostic], severity: Severity) -> bool {
+    diagnostics.len() < MAX_DIAGNOSTICS
+        || diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count() < MAX_DIAGNOSTICS
+}
+
+/// Leaves as many of each severity as are reported, the first ones.
+pub(crate) fn keep_first(diagnostics: &mut Vec<Diagnostic>) {
+    let mut kept = [0; 3];
+    diagnostics.retain(|diagnostic| {
+        let number = &mut kept[diagnostic.severity as usize];
+        *number += 1;
+        *number <= MAX_DIAGNOSTICS
+    });
 }

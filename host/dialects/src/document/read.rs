@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hotcell_graph::advise_field;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 
-use super::{Document, Entry, Kind, MAX_DIAGNOSTICS, Node, Place, Style, position, report, scalar};
+use super::{Document, Entry, Kind, MAX_DIAGNOSTICS, Node, Place, Style, has_room, position, report, scalar};
 
 /// A value and where it is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +97,14 @@ impl<'d> Reader<'d> {
         report(&mut self.diagnostics.borrow_mut(), diagnostic);
     }
 
+    /// Adds a diagnostic that whoever looks at the file has to see: no number of others hides it.
+    pub fn insist(&self, diagnostic: Diagnostic) {
+        let mut diagnostics = self.diagnostics.borrow_mut();
+        if diagnostics.len() < 4 * MAX_DIAGNOSTICS {
+            diagnostics.push(diagnostic);
+        }
+    }
+
     /// All diagnostics so far.
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics.into_inner()
@@ -122,9 +130,9 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Whether so much is wrong that further diagnostics are dropped.
-    pub fn is_full(&self) -> bool {
-        self.diagnostics.borrow().len() >= MAX_DIAGNOSTICS
+    /// Whether so much is wrong that further diagnostics of this severity are dropped.
+    pub fn is_full_of(&self, severity: Severity) -> bool {
+        !has_room(&self.diagnostics.borrow(), severity)
     }
 
     /// Whether an error was reported.
@@ -349,6 +357,9 @@ impl<'r, 'd> Fields<'r, 'd> {
         for entry in self.entries {
             if self.known.contains(&&*entry.key) || self.passed.contains(&&*entry.key) {
                 continue;
+            }
+            if self.reader.is_full_of(severity) {
+                return;
             }
             let message = format!("`{}` is not a field of {}", entry.key, self.owner.what);
             let help = advice(&entry.key).unwrap_or_else(|| advise_field(&entry.key, self.known.iter().copied()));

@@ -7,7 +7,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as Ya
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile, Span};
 
 use super::scalar::{Scalar, resolve};
-use super::{BYTE_ORDER_MARK, Entry, Kind, MAX_COPIES, MAX_DEPTH, Node, Place, Style, Text};
+use super::{BYTE_ORDER_MARK, Entry, Kind, MAX_COPIES, MAX_DEPTH, MAX_VALUES, Node, Place, Style, Text};
 
 /// Reads one YAML document. No node if the syntax is broken.
 pub(super) fn parse(file: &Arc<SourceFile>) -> (Option<Node>, Vec<Diagnostic>) {
@@ -22,6 +22,7 @@ pub(super) fn parse(file: &Arc<SourceFile>) -> (Option<Node>, Vec<Diagnostic>) {
         skipped,
         stack: Vec::new(),
         anchors: HashMap::new(),
+        values_left: MAX_VALUES,
         copies_left: MAX_COPIES,
         root: None,
         diagnostics: Vec::new(),
@@ -49,6 +50,7 @@ struct Builder<'f> {
     skipped: usize,
     stack: Vec<Open>,
     anchors: HashMap<usize, Anchored>,
+    values_left: usize,
     copies_left: usize,
     root: Option<Node>,
     diagnostics: Vec<Diagnostic>,
@@ -93,6 +95,7 @@ impl Builder<'_> {
                 return Err(Box::new(error));
             }
             Event::Scalar(text, style, anchor, tag) => {
+                self.count(span)?;
                 let node = self.scalar(text, *style, tag.as_deref(), span);
                 self.remember(*anchor, &node)?;
                 self.add(node);
@@ -120,6 +123,7 @@ impl Builder<'_> {
         if self.stack.len() >= MAX_DEPTH {
             return Err(self.too_deep(&self.span(span)));
         }
+        self.count(span)?;
         self.stack.push(Open { start: self.place(span).start as usize, anchor, kind });
         Ok(())
     }
@@ -145,9 +149,23 @@ impl Builder<'_> {
         let is_flow = self.file.text.as_bytes().get(open.start).is_some_and(|byte| matches!(byte, b'[' | b'{'));
         let end = if is_flow { end } else { last.map_or(end, |last| last as usize) };
         let node = Node { place: Place::new(open.start, end), kind };
+        if let Some(excess) = super::excess(&node.kind) {
+            return Err(Box::new(Diagnostic::error(excess).at(&super::span(self.file, node.place))));
+        }
         self.remember(open.anchor, &node)?;
         self.add(node);
         Ok(())
+    }
+
+    /// Counts a value that begins here; keys are values, too.
+    fn count(&mut self, span: &YamlSpan) -> Result<(), Fatal> {
+        match self.values_left.checked_sub(1) {
+            Some(left) => {
+                self.values_left = left;
+                Ok(())
+            }
+            None => Err(Box::new(Diagnostic::error(super::too_many_values()).at(&self.span(span)))),
+        }
     }
 
     /// Puts a finished node where it belongs.

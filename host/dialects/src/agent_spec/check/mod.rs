@@ -16,7 +16,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 use super::ids::Written;
 use super::model::{Component, ComponentId, Configuration};
 use super::names as shown;
-use crate::document::MAX_DIAGNOSTICS;
+use crate::document::has_room;
 use crate::surroundings::Surroundings;
 
 /// Checks a configuration whose components are valid one by one.
@@ -78,7 +78,7 @@ impl<'c> Checker<'c> {
 
     /// Reports something about a component, which is named, with the node of the entry flow in which it is.
     fn report(&mut self, about: ComponentId, mut diagnostic: Diagnostic) {
-        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+        if !has_room(&self.diagnostics, diagnostic.severity) {
             return;
         }
         diagnostic.node = Some(shown::of_diagnostic(self.name(about), Some(&self.component(about).id)));

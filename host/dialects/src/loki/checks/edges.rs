@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use hotcell_graph::closest;
-use hotcell_graph::diagnostic::Span;
+use hotcell_graph::diagnostic::{Severity, Span};
 
 use super::super::schema::{Body, Node, Source};
 use super::Check;
@@ -68,7 +67,7 @@ pub(super) fn targets_exist(check: &Check<'_>) {
             targets.extend(map.branch.iter().map(|target| ("branch", target)));
         }
         for (field, target) in targets {
-            if check.find(target).is_some() || check.reader.is_full() {
+            if check.find(target).is_some() || check.reader.is_full_of(Severity::Error) {
                 continue;
             }
             let message =
@@ -82,7 +81,7 @@ pub(super) fn targets_exist(check: &Check<'_>) {
 /// Advice for a name that should be that of a node.
 pub(super) fn no_such_node(check: &Check<'_>, name: &str) -> String {
     let ids = || check.nodes().iter().map(|node| &*node.id.value);
-    if let Some(near) = closest(name, ids()) {
+    if let Some(near) = check.closest(name, ids()) {
         return format!("did you mean `{near}`?");
     }
     const SHOWN: usize = 12;

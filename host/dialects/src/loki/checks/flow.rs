@@ -1,6 +1,6 @@
 //! Where a run starts, where it ends, and that nothing runs in circles by declaration.
 
-use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::diagnostic::{Diagnostic, Severity};
 
 use super::super::schema::{Body, Node};
 use super::edges::no_such_node;
@@ -126,7 +126,7 @@ pub(super) fn reachable(check: &Check<'_>) {
     }
     // One warning for the first of nodes that lead to each other; the others are named in it.
     for first in (0..reached.len()).filter(|node| !has_predecessor[*node]) {
-        if reached[first] {
+        if reached[first] || check.reader.is_full_of(Severity::Warning) || !check.takes(reached.len()) {
             continue;
         }
         let before = reached.clone();
@@ -154,6 +154,9 @@ pub(super) fn approvals(check: &Check<'_>) {
     let Some(start) = check.source.start.as_deref().and_then(|start| check.find(start)) else { return };
     let nodes = check.nodes();
     for approval in (0..nodes.len()).filter(|node| matches!(nodes[*node].body, Body::Approval(_))) {
+        if !check.takes(4 * nodes.len()) {
+            return;
+        }
         let mut reached = vec![false; nodes.len()];
         reach(check, start, &mut reached);
         let mut around = vec![false; nodes.len()];
@@ -177,7 +180,7 @@ pub(super) fn approvals(check: &Check<'_>) {
             list(&behind)
         );
         let help = "a script that must not can be put into an agent of its own, which this one calls";
-        check.reader.report(check.warning(node, message, &node.id.span).help(help));
+        check.reader.insist(check.warning(node, message, &node.id.span).help(help));
     }
 }
 
@@ -202,7 +205,7 @@ fn warn_of_ends(check: &Check<'_>, start: usize, reached: &[bool]) {
 fn reach(check: &Check<'_>, from: usize, reached: &mut [bool]) {
     let mut open = vec![from];
     while let Some(node) = open.pop() {
-        if !std::mem::replace(&mut reached[node], true) {
+        if !std::mem::replace(&mut reached[node], true) && check.takes(1 + check.edges[node].len()) {
             open.extend(followers(check, node));
         }
     }

@@ -14,8 +14,11 @@ mod plugin_nodes;
 mod state;
 mod tools;
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 
+use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::branches;
@@ -24,12 +27,27 @@ use crate::document::Reader;
 use crate::surroundings::Surroundings;
 use edges::Edge;
 
+/// Steps that all rules together may take: edges that are followed, nodes that are compared. No graph that somebody wrote takes a
+/// hundredth of them; a small file of edges from everywhere to everywhere can ask for any number.
+const MAX_STEPS: u64 = 100_000_000;
+/// Letters that are compared with each other to offer a name in place of one that is none, at most; then none is offered.
+const MAX_COMPARED: u64 = 1_000_000_000;
+
 /// Checks a graph file. With `validate_before_run: false` only what is needed to run at all remains.
 pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surroundings) {
     let ids: HashMap<&str, usize> =
         source.nodes.iter().enumerate().map(|(index, node)| (&*node.id.value, index)).collect();
     let edges = edges::edges(source, &ids);
-    let check = Check { source, reader, surroundings, ids, edges };
+    let check = Check {
+        source,
+        reader,
+        surroundings,
+        ids,
+        edges,
+        steps_left: Cell::new(MAX_STEPS),
+        compared_left: Cell::new(MAX_COMPARED),
+        reached: RefCell::default(),
+    };
     flow::start(&check);
     files::inside_the_folder(&check);
     if source.settings.validate_before_run {
@@ -70,9 +88,45 @@ struct Check<'a> {
     ids: HashMap<&'a str, usize>,
     /// The declared edges of each node to nodes that exist, in the order of the source
     edges: Vec<Vec<Edge<'a>>>,
+    steps_left: Cell<u64>,
+    compared_left: Cell<u64>,
+    /// What was reached from nodes that were asked for
+    reached: RefCell<HashMap<usize, Rc<[bool]>>>,
 }
 
 impl<'a> Check<'a> {
+    /// Takes so many steps. If there are not so many left, nothing more is checked, and the graph is refused.
+    fn takes(&self, steps: usize) -> bool {
+        let left = self.steps_left.get();
+        match left.checked_sub(steps as u64) {
+            Some(rest) => {
+                self.steps_left.set(rest);
+                true
+            }
+            None => {
+                if left > 0 {
+                    let error =
+                        Diagnostic::error("the graph is too large to be checked: too many ways lead through it")
+                            .help("split it into agents, and call them with `agent` nodes");
+                    self.reader.report(error);
+                }
+                self.steps_left.set(0);
+                false
+            }
+        }
+    }
+
+    /// The name that is most like `word`, as long as names are compared.
+    fn closest<'n>(&self, word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+        let may_be_compared = |candidate: &&str| {
+            let letters = (1 + word.len() * candidate.len()) as u64;
+            let left = self.compared_left.get();
+            self.compared_left.set(left.saturating_sub(letters));
+            left > letters
+        };
+        closest(word, candidates.take_while(may_be_compared))
+    }
+
     fn nodes(&self) -> &'a [Node] {
         &self.source.nodes
     }
@@ -118,14 +172,19 @@ impl<'a> Check<'a> {
     }
 
     /// The nodes that can be reached from `from` over declared edges, itself included.
-    fn reachable_from(&self, from: usize) -> Vec<bool> {
+    fn reachable_from(&self, from: usize) -> Rc<[bool]> {
+        if let Some(known) = self.reached.borrow().get(&from) {
+            return Rc::clone(known);
+        }
         let mut reached = vec![false; self.nodes().len()];
         let mut open = vec![from];
         while let Some(node) = open.pop() {
-            if !std::mem::replace(&mut reached[node], true) {
+            if !std::mem::replace(&mut reached[node], true) && self.takes(1 + self.edges[node].len()) {
                 open.extend(self.edges[node].iter().map(|edge| edge.to));
             }
         }
+        let reached: Rc<[bool]> = reached.into();
+        self.reached.borrow_mut().insert(from, Rc::clone(&reached));
         reached
     }
 }

@@ -1,6 +1,6 @@
 //! What models answer: whether anybody reads it, and what becomes of it when the model fails.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hotcell_graph::Braces;
 use hotcell_graph::diagnostic::Diagnostic;
@@ -35,7 +35,9 @@ pub(super) fn unguarded(check: &Check<'_>) {
     for end in check.nodes() {
         let Body::End(body) = &end.body else { continue };
         let Some(output) = &body.output else { continue };
-        for (key, node) in written.iter().filter(|(key, _)| names(output, key)) {
+        let braces = Braces::find(output);
+        let named: HashSet<&str> = braces.iter().filter_map(|braces| braces.path.as_ref()?.root()).collect();
+        for (key, node) in written.iter().filter(|(key, _)| named.contains(**key)) {
             let id = &node.id.value;
             let message =
                 format!("if the model of node `{id}` fails, its error becomes the result: `{key}` goes into `output`");

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use hotcell_graph::diagnostic::Span;
+use hotcell_graph::diagnostic::{Severity, Span};
 use indexmap::IndexMap;
 
 use super::super::schema::Body;
@@ -44,8 +44,11 @@ impl LedToBy {
     fn new(check: &Check<'_>, targets: &[&Edge<'_>]) -> Self {
         let mut bits = vec![vec![0u64; targets.len().div_ceil(64)]; check.nodes().len()];
         for (number, edge) in targets.iter().enumerate() {
-            for (node, reached) in check.reachable_from(edge.to).into_iter().enumerate() {
-                bits[node][number / 64] |= u64::from(reached) << (number % 64);
+            if !check.takes(bits.len()) {
+                break;
+            }
+            for (node, reached) in check.reachable_from(edge.to).iter().enumerate() {
+                bits[node][number / 64] |= u64::from(*reached) << (number % 64);
             }
         }
         LedToBy(bits)
@@ -81,12 +84,14 @@ pub(super) fn shared_keys(check: &Check<'_>) {
         let led_to_by = LedToBy::new(check, &targets);
         let inside = (0..check.nodes().len()).filter(|node| led_to_by.is_inside(*node, targets.len()));
         for (key, uses) in uses(check, &reads, inside) {
+            let is_reduced = reducers.contains(key);
             for (number, writer) in uses.writers.iter().enumerate() {
-                if check.reader.is_full() {
+                let compared = uses.writers.len() - number + uses.readers.len();
+                if check.reader.is_full_of(Severity::Error) || !check.takes(compared * targets.len().div_ceil(64)) {
                     return;
                 }
                 for other in &uses.writers[number + 1..] {
-                    let is_new = !reducers.contains(key)
+                    let is_new = !is_reduced
                         && led_to_by.side_by_side(writer.0, other.0)
                         && reported.insert((key.to_owned(), writer.0, other.0, "write"));
                     if is_new {

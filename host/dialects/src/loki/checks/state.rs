@@ -1,10 +1,10 @@
 //! What the templates of a graph refer to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
-use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::{Braces, closest, ir};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use hotcell_graph::{Braces, ir};
 
 use super::super::schema::{Body, Node};
 use super::super::{INPUT_KEY, placeholders};
@@ -64,11 +64,13 @@ fn roots(template: &SourceText) -> impl Iterator<Item = Read<'_>> {
 /// Braces that hold no reference, and references to what nothing ever writes.
 pub(super) fn references(check: &Check<'_>) {
     let written = written_keys(check);
+    let declared = declared_keys(check);
+    let mut unlike: HashSet<String> = HashSet::new();
     for node in check.nodes() {
         for template in node.templates().into_iter().chain(node.updates.iter().map(|update| &update.value)) {
             malformed(check, node, template);
         }
-        placeholders(check, node);
+        placeholders(check, node, &declared);
         let Written { keys: written, all } = &written;
         // What a script prints may be any key, and its own updates see it.
         if matches!(node.body, Body::Script(_)) {
@@ -76,7 +78,7 @@ pub(super) fn references(check: &Check<'_>) {
         }
         let items = item_keys(check, node);
         for read in own_reads(node) {
-            if check.reader.is_full() {
+            if check.reader.is_full_of(Severity::Warning) || !check.takes(1) {
                 return;
             }
             if written.contains(&*read.key) || items.contains(&&*read.key) {
@@ -87,8 +89,11 @@ pub(super) fn references(check: &Check<'_>) {
                 continue;
             }
             if !all {
+                if unlike.contains(key) {
+                    continue;
+                }
                 // A script may write it; but who writes `draft` rarely means something else by `drfat`.
-                let near = closest(key, written.iter().map(|key| &**key));
+                let near = check.closest(key, written.iter().map(|key| &**key));
                 let is_form_of = |near: &&str| near.starts_with(&**key) || key.starts_with(*near);
                 if let Some(near) = near.filter(|near| key.len() > 3 && !is_form_of(near)) {
                     let message = format!(
@@ -97,11 +102,13 @@ pub(super) fn references(check: &Check<'_>) {
                     );
                     let help = format!("did you mean `{{{{{near}}}}}`?");
                     check.reader.report(check.warning(node, message, &read.span()).help(help));
+                } else {
+                    unlike.insert(key.clone());
                 }
                 continue;
             }
             let message = format!("nothing in the graph writes `{key}`, which node `{}` refers to", node.id.value);
-            let help = match closest(key, written.iter().map(|key| &**key).chain(items.iter().copied())) {
+            let help = match check.closest(key, written.iter().map(|key| &**key).chain(items.iter().copied())) {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                 None => match scoped_elsewhere(node, key) {
                     Some(help) => help,
@@ -116,19 +123,27 @@ pub(super) fn references(check: &Check<'_>) {
 }
 
 /// Placeholders of the language that nothing fills. A graph may have keys of that form, if it declares them.
-fn placeholders(check: &Check<'_>, node: &Node) {
+fn placeholders(check: &Check<'_>, node: &Node, declared: &HashSet<&str>) {
     for read in own_reads(node) {
         let (key, is_told) = (&*read.key, is_told(node, read.template));
-        let declares = |node: &Node| node.writes().iter().any(|(written, _)| &***written == key);
-        let declared = check.source.initial_state.iter().any(|(name, _)| &*name.value == key)
-            || check.source.variables.iter().any(|variable| &*variable.name.value == key)
-            || check.nodes().iter().any(declares);
-        if !placeholders::is_placeholder(key) || declared || placeholders::is_known(key, is_told) {
+        if !placeholders::is_placeholder(key) || declared.contains(key) || placeholders::is_known(key, is_told) {
             continue;
+        }
+        if check.reader.is_full_of(Severity::Error) {
+            return;
         }
         let message = format!("nothing fills the placeholder `{{{{{key}}}}}` of node `{}`", node.id.value);
         check.reader.report(check.error(node, message, &read.span()).help(placeholders::help(key, is_told)));
     }
+}
+
+/// The keys that the graph declares, or that a node of it writes.
+fn declared_keys<'a>(check: &Check<'a>) -> HashSet<&'a str> {
+    let source = check.source;
+    let state = source.initial_state.iter().map(|(name, _)| &*name.value);
+    let variables = source.variables.iter().map(|variable| &*variable.name.value);
+    let written = source.nodes.iter().flat_map(Node::writes).map(|(key, _)| &**key);
+    state.chain(variables).chain(written).collect()
 }
 
 /// Whether a template is what a model is told.
@@ -152,7 +167,7 @@ fn malformed(check: &Check<'_>, node: &Node, template: &SourceText) {
     unclosed(check, node, template);
     for braces in Braces::find(template) {
         let is_path = braces.path.as_ref().is_some_and(hotcell_graph::Path::is_well_formed);
-        if is_path || check.reader.is_full() {
+        if is_path || check.reader.is_full_of(Severity::Warning) {
             continue;
         }
         let written = &template[braces.range.clone()];
@@ -167,15 +182,23 @@ fn malformed(check: &Check<'_>, node: &Node, template: &SourceText) {
 
 /// Braces that open and do not close before the line ends: what looks like a reference reaches people and models as text.
 fn unclosed(check: &Check<'_>, node: &Node, template: &SourceText) {
+    // All of these in their order, so that a text is looked through once.
     let found = Braces::find(template);
-    let starts = template.match_indices("{{").map(|(start, _)| start);
-    for start in starts.filter(|start| !found.iter().any(|braces| braces.range.contains(start))) {
-        let rest = &template[start + 2..];
-        let line = rest.lines().next().unwrap_or_default();
+    let places = |of: &str| template.match_indices(of).map(|(at, _)| at).collect::<Vec<_>>();
+    let (line_ends, closings) = (places("\n"), places("}}"));
+    let next = |among: &[usize], from: usize| among.get(among.partition_point(|at| *at < from)).copied();
+    let is_found = |start: usize| {
+        let at = found.partition_point(|braces| braces.range.end <= start);
+        found.get(at).is_some_and(|braces| braces.range.contains(&start))
+    };
+    for (start, _) in template.match_indices("{{").filter(|(start, _)| !is_found(*start)) {
+        let end = next(&line_ends, start + 2).unwrap_or(template.len());
+        let line = &template[start + 2..end];
         let word =
             line.trim_start().split(|c: char| !(c.is_alphanumeric() || "_.-[]".contains(c))).next().unwrap_or_default();
         // JSON in a prompt has such braces, too.
-        if word.is_empty() || line.contains("}}") || check.reader.is_full() {
+        let closes = next(&closings, start + 2).is_some_and(|closing| closing + 2 <= end);
+        if word.is_empty() || closes || check.reader.is_full_of(Severity::Warning) {
             continue;
         }
         let span = template.span_of(start..start + 2);
