@@ -25,7 +25,7 @@ mod tool;
 mod transcript;
 mod typed;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -501,13 +501,9 @@ impl Graph {
         if let OnFailure::To(target) = node.on_failure {
             targets.push(target);
         }
-        let mut seen = Vec::with_capacity(targets.len());
-        for target in targets {
-            if !seen.contains(&target) {
-                seen.push(target);
-            }
-        }
-        seen
+        let mut seen = HashSet::with_capacity(targets.len());
+        targets.retain(|target| seen.insert(*target));
+        targets
     }
 }
 
