@@ -3,8 +3,9 @@
 //! `hotcell.toml` alone does not decide. It grants something to a script, whose text says what becomes of that; a directory it
 //! names may be a link tomorrow; `mcp.json` says which program a granted server is. So all of it is pinned together.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
 
 use hotcell_cells::digest;
 use hotcell_files::{Entry, FileError, Folder};
@@ -16,8 +17,12 @@ use crate::settings::{SETTINGS_FILE, Settings, is_for_agent_files};
 
 /// The file that names MCP servers.
 pub const SERVERS_FILE: &str = "mcp.json";
+/// Bytes that the file may have which names MCP servers; a larger one is not read by whoever starts them either.
+pub const MAX_SERVERS: u64 = 1 << 20;
 /// Bytes of a file that is pinned.
 const MAX_FILE: u64 = 256 << 20;
+/// Bytes of all of them together: many names may lead to one file.
+const MAX_ALL: u64 = 1 << 30;
 /// Endings of files that may hold an agent.
 const AGENT_ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 /// How deep, and how many, files of agents are looked for.
@@ -25,6 +30,10 @@ const MAX_DEPTH: usize = 5;
 const MAX_AGENTS: usize = 1000;
 /// What stands in the place of a digest where there is no file.
 const ABSENT: &str = "absent";
+/// What stands there where a file is too large to be looked at: what is in it then is not known, and never trusted.
+const TOO_LARGE: &str = "too large";
+/// What words of a command may be separated by.
+const SEPARATORS: &[char] = &['\'', '"', '`', '=', ';', '|', '&', '(', ')', '<', '>', ',', ':', '$', '{', '}'];
 
 /// What decides in a folder, as it was when the operator trusted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,14 +53,18 @@ impl Footprint {
     /// What decides in `folder` now, where `settings` are those of its `hotcell.toml`.
     pub(crate) fn of(folder: &Path, settings: &Settings) -> Self {
         let root = root_of(folder);
-        let digests = |names: BTreeSet<String>| names.into_iter().map(|name| (name.clone(), digest_of(&root, &name)));
+        let mut left = MAX_ALL;
+        let mut digests = |names: BTreeSet<String>| -> BTreeMap<String, String> {
+            let digested = |name: String| (name.clone(), digest_of(&root, &name, &mut left));
+            names.into_iter().map(digested).collect()
+        };
         let mut agents = BTreeSet::new();
         if settings.grants_to_agent_files() {
             agent_files(&root, Path::new(""), 0, &mut agents);
         }
         Footprint {
-            files: digests(deciding(&root, settings)).collect(),
-            agents: digests(agents).collect(),
+            files: digests(deciding(&root, settings)),
+            agents: digests(agents),
             directories: settings.directories().map(|(written, host)| (written.to_owned(), real(host))).collect(),
             shown: shown(settings),
         }
@@ -61,9 +74,12 @@ impl Footprint {
     pub(crate) fn changes(&self, folder: &Path, settings: &Settings) -> Vec<String> {
         let root = root_of(folder);
         let mut changes = Vec::new();
+        let mut left = MAX_ALL;
         for (name, pinned) in &self.files {
-            let now = digest_of(&root, name);
-            if now != *pinned {
+            let now = digest_of(&root, name, &mut left);
+            if now == TOO_LARGE {
+                changes.push(format!("`{name}` is too large to be looked at"));
+            } else if now != *pinned {
                 changes.push(match (pinned.as_str(), now.as_str()) {
                     (ABSENT, _) => format!("`{name}` is new"),
                     (_, ABSENT) => format!("`{name}` is gone"),
@@ -96,7 +112,7 @@ impl Footprint {
 
     /// What `mcp.json` of the folder says of each server, in full.
     pub(crate) fn servers(&self, folder: &Path) -> Vec<String> {
-        let text = Folder::new(folder).read(Path::new(SERVERS_FILE), MAX_FILE).unwrap_or_default();
+        let text = Folder::new(folder).read(Path::new(SERVERS_FILE), MAX_SERVERS).unwrap_or_default();
         let servers: Value = serde_json::from_slice(&text).unwrap_or_default();
         let servers = servers.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
         servers.map(|(name, server)| format!("the MCP server `{name}` is {server}")).collect()
@@ -133,33 +149,59 @@ fn shown(settings: &Settings) -> Vec<String> {
 }
 
 /// The names of files that decide something, whether they are there or not: the three that always do, scripts that are granted
-/// something, what import paths mean, and files of the folder that `mcp.json` names as programs or their arguments.
+/// something, what import paths mean, and files of the folder that `mcp.json` names: as programs, their arguments, or a word of
+/// one, from the folder or from that in which the program is started.
 fn deciding(root: &Folder, settings: &Settings) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = [SETTINGS_FILE, LOCK_FILE, SERVERS_FILE].map(str::to_owned).into();
     names.extend(settings.all_grants().keys().filter(|name| !is_for_agent_files(name)).cloned());
     let meaning = |said: &str| said.rsplit_once(':').map_or(said, |(file, _)| file).to_owned();
     names.extend(settings.import_meanings().map(meaning).filter(|name| root.entry(Path::new(name)) == Entry::File));
-    if let Ok(bytes) = root.read(Path::new(SERVERS_FILE), MAX_FILE)
+    if let Ok(bytes) = root.read(Path::new(SERVERS_FILE), MAX_SERVERS)
         && let Ok(servers) = serde_json::from_slice::<Value>(&bytes)
     {
-        files_named_in(root, &servers, &mut names);
+        let mut named = Named { root, looked_at: HashSet::new(), names: &mut names };
+        named.look_through(&servers, Path::new(""));
     }
     names
 }
 
-fn files_named_in(root: &Folder, value: &Value, names: &mut BTreeSet<String>) {
-    match value {
-        Value::String(text) => {
-            // `--file=server.py` names a file, too.
-            for name in [text.as_str(), text.rsplit('=').next().unwrap_or_default()] {
-                if !name.is_empty() && root.entry(Path::new(name)) == Entry::File {
-                    names.insert(name.to_owned());
+/// Files of a folder that words of its `mcp.json` name.
+struct Named<'a> {
+    root: &'a Folder,
+    looked_at: HashSet<PathBuf>,
+    names: &'a mut BTreeSet<String>,
+}
+
+impl Named<'_> {
+    fn look_through(&mut self, value: &Value, started_in: &Path) {
+        match value {
+            Value::String(text) => {
+                // `--file=server.py` names a file, too, and so does `exec ./server.sh` behind `sh -c`.
+                let words = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c));
+                for word in words.chain([text.as_str()]).filter(|word| !word.is_empty()) {
+                    self.look_at(Path::new(word));
+                    self.look_at(&started_in.join(word));
                 }
             }
+            Value::Array(items) => items.iter().for_each(|item| self.look_through(item, started_in)),
+            Value::Object(fields) => {
+                let own = fields.get("cwd").and_then(Value::as_str).map(|cwd| started_in.join(cwd));
+                let started_in = own.as_deref().unwrap_or(started_in);
+                fields.values().for_each(|field| self.look_through(field, started_in));
+            }
+            _ => {}
         }
-        Value::Array(items) => items.iter().for_each(|item| files_named_in(root, item, names)),
-        Value::Object(fields) => fields.values().for_each(|field| files_named_in(root, field, names)),
-        _ => {}
+    }
+
+    fn look_at(&mut self, path: &Path) {
+        let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+        if self.looked_at.contains(&path) {
+            return;
+        }
+        if let Some(name) = path.to_str().filter(|_| self.root.entry(&path) == Entry::File) {
+            self.names.insert(name.to_owned());
+        }
+        self.looked_at.insert(path);
     }
 }
 
@@ -184,11 +226,16 @@ fn agent_files(root: &Folder, below: &Path, depth: usize, names: &mut BTreeSet<S
     }
 }
 
-/// The digest of a file, in hexadecimal; what cannot be read is told apart from what is not there.
-fn digest_of(root: &Folder, name: &str) -> String {
-    match root.read(Path::new(name), MAX_FILE) {
-        Ok(bytes) => digest(&bytes),
+/// The digest of a file, in hexadecimal; what cannot be read is told apart from what is not there. `left` are the bytes that may
+/// still be read.
+fn digest_of(root: &Folder, name: &str, left: &mut u64) -> String {
+    match root.read(Path::new(name), MAX_FILE.min(*left)) {
+        Ok(bytes) => {
+            *left = left.saturating_sub(bytes.len() as u64);
+            digest(&bytes)
+        }
         Err(FileError::Missing) => ABSENT.to_owned(),
+        Err(FileError::System(error)) if error.kind() == ErrorKind::FileTooLarge => TOO_LARGE.to_owned(),
         Err(error) => format!("unreadable: {error}"),
     }
 }

@@ -25,7 +25,7 @@ mod versions;
 
 pub use catalogue::{Catalogue, Found, Plugin, PluginError, install, install_bytes, uninstall};
 pub use decisions::Decisions;
-pub use footprint::SERVERS_FILE;
+pub use footprint::{MAX_SERVERS, SERVERS_FILE};
 pub use grant::{EVERYTHING, GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};

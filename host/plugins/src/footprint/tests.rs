@@ -109,6 +109,49 @@ fn a_changed_grant_is_told_by_what_it_adds_and_takes() {
     assert!(!said.contains("LANG"), "{said}");
 }
 
+/// What a shell is told to start is a file, and so is what a program finds in the folder that it is started in.
+#[test]
+fn what_a_server_runs_is_pinned_wherever_its_command_names_it() {
+    let servers = r#"{"mcpServers":{
+        "a":{"command":"sh","args":["-c","cd . && exec './bin/run.sh' --now >log; ok=notes.txt"]},
+        "b":{"command":"python3","args":["main.py"],"cwd":"bin"},
+        "c":{"command":"env","args":["X=1","bin/../bin/tool"]}
+    }}"#;
+    for file in ["bin/run.sh", "bin/main.py", "bin/../bin/tool", "notes.txt"] {
+        let desk = Desk::new();
+        fs::create_dir_all(desk.at("bin")).unwrap();
+        for there in ["bin/run.sh", "bin/main.py", "bin/tool", "notes.txt"] {
+            desk.write(there, "first");
+        }
+        desk.write("mcp.json", servers);
+        desk.open().trust(&desk.list()).unwrap();
+        assert!(desk.open().is_trusted(), "{file}");
+        desk.write(file, "second");
+        assert_eq!(desk.distrusted(), format!("`{file}` was changed"));
+    }
+}
+
+/// Neither a list of servers nor a program is looked at beyond its size, and what was not looked at is not trusted.
+#[test]
+fn what_is_too_large_to_be_looked_at_is_not_trusted() {
+    let desk = Desk::new();
+    let most = crate::footprint::MAX_SERVERS as usize;
+    let words = format!(
+        "{{\"mcpServers\":{{\"a\":{{\"command\":\"x\",\"args\":[{}\"plain.py\"]}}}}}}",
+        "\"a\",".repeat(most / 4)
+    );
+    desk.write("plain.py", "first");
+    desk.write("mcp.json", &words);
+    desk.open().trust(&desk.list()).unwrap();
+    assert!(!desk.open().pinned_in_words().iter().any(|line| line.contains("plain.py")));
+
+    let desk = Desk::new();
+    let server = fs::File::create(desk.at("server.py")).unwrap();
+    server.set_len((256 << 20) + 1).unwrap();
+    desk.open().trust(&desk.list()).unwrap();
+    assert_eq!(desk.distrusted(), "`server.py` is too large to be looked at");
+}
+
 #[test]
 fn what_decides_nothing_may_change() {
     let desk = Desk::trusted();

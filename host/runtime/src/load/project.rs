@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotcell_files::{FileError, Folder};
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
+use hotcell_plugins::{AgentFolder, MAX_SERVERS, SETTINGS_FILE, Settings};
 
 use crate::context::LoadContext;
 use crate::hooks::{AgentHooks, HookList};
@@ -16,9 +16,6 @@ use crate::plugin_registry::PluginRegistry;
 use crate::revision::sources::FolderFor;
 use crate::servers::{self, AgentServers, Reaching, ServersFile};
 use crate::tools::AgentTools;
-
-/// Bytes that a file of MCP servers may have.
-const MAX_SERVERS: u64 = 1 << 20;
 
 /// What lies around an agent's file and belongs to its folder.
 pub(crate) struct ProjectContext {
