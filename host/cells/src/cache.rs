@@ -187,8 +187,15 @@ impl Cache {
         Some(Checked { path })
     }
 
-    /// Writes the entry of a component. Two processes may do so at once: each entry appears whole or not at all.
+    /// Writes the entry of a component, and leaves no more in the cache than may be there: a server runs for months, and who sends
+    /// it plugins sends others each time. Two processes may do so at once: each entry appears whole or not at all.
     pub(crate) fn store(&self, key: &str, content: &[u8]) -> Result<Checked, CacheError> {
+        self.store_within(MOST_BYTES, key, content)
+    }
+
+    fn store_within(&self, most: u64, key: &str, content: &[u8]) -> Result<Checked, CacheError> {
+        // Before it is written: what is written last is what is wanted.
+        self.prune(most.saturating_sub(content.len() as u64), SystemTime::now());
         let path = self.entry(key);
         let failed = |error| CacheError::Io { path: path.clone(), error };
         self.replace(&path, content).map_err(failed)?;
@@ -352,6 +359,26 @@ mod tests {
         fs::write(folder.path().join("elsewhere"), b"machine code")?;
         fs::remove_file(&written.path)?;
         assert!(cache.find("key").is_none());
+        Ok(())
+    }
+
+    /// Whoever has one component after the other compiled fills no disk with them, however long the process goes on.
+    #[test]
+    fn a_cache_stays_within_its_share_while_it_is_written_to() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let cache = Cache::open(&place.path().join("cells"))?;
+        let days_ago = |days: u64| SystemTime::now() - Duration::from_secs(days * 86_400);
+        for number in 0..20 {
+            let key = format!("key{number}");
+            cache.store_within(1_000, &key, &[0; 300])?;
+            assert!(cache.find(&key).is_some());
+            fs::File::options().write(true).open(cache.stamp(&key))?.set_modified(days_ago(40 - number))?;
+            assert!(cache.entries().iter().map(|entry| entry.size).sum::<u64>() <= 1_000);
+        }
+        assert_eq!(
+            [16, 17, 18, 19].map(|number| cache.find(&format!("key{number}")).is_some()),
+            [false, true, true, true]
+        );
         Ok(())
     }
 
