@@ -95,6 +95,32 @@ fn attack_67_an_unknown_import_is_named() {
     assert!(message.contains("imports `wasi:keyvalue/store@0.2.0`, which hotcell does not have"), "{message}");
 }
 
+/// Whoever makes a component of a core module believes such a section, and then the component is another than what was looked at.
+#[test]
+fn attack_67_a_core_module_does_not_say_what_component_is_made_of_it() -> TestResult {
+    let cells = cells();
+    let module =
+        |section: &str| wasm(&format!("(module (memory (export \"memory\") 1) (func (export \"_start\")) {section})"));
+    assert!(cells.load("plugins/x.wasm", &module("")).is_ok());
+    assert!(cells.load("plugins/x.wasm", &module("(@custom \"other\" \"x\")")).is_ok());
+    let real = wit_of_a_world()?;
+    for section in [
+        "(@custom \"component-type\" \"\")".to_owned(),
+        "(@custom \"component-type:wit-bindgen:0.30.0:a:b:encoded world\" \"x\")".to_owned(),
+        "(@custom \"component-type:x\" (before first) \"x\")".to_owned(),
+        format!("(@custom \"component-type\" (after last) \"{real}\")"),
+    ] {
+        let message = refusal(&cells, &module(&section));
+        assert!(message.contains("it is a core module with a section `component-type`"), "{section}: {message}");
+    }
+    Ok(())
+}
+
+/// An empty component, as text of a custom section: what such a section is made of.
+fn wit_of_a_world() -> Result<String, wat::Error> {
+    Ok(wat::parse_str("(component)")?.iter().map(|byte| format!("\\{byte:02x}")).collect())
+}
+
 #[test]
 fn a_component_for_some_other_host_is_told_what_is_expected() {
     let text = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m))
