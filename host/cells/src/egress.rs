@@ -311,7 +311,8 @@ async fn go_out(
     let held: Vec<&str> = shared.vault.names().filter(may_hold).collect();
     if !held.is_empty() {
         // A value is found where it is whole and readable.
-        for header in [header::RANGE, header::IF_RANGE, header::ACCEPT_ENCODING, header::TE] {
+        let unreadable = [header::RANGE, header::IF_RANGE, header::ACCEPT_ENCODING, header::ACCEPT_CHARSET, header::TE];
+        for header in unreadable {
             request.headers_mut().remove(header);
         }
     }
@@ -331,8 +332,7 @@ async fn go_out(
         return Ok((response, rest));
     }
     let (mut parts, body) = read_response(shared, response, rest).await?.into_parts();
-    shared.vault.scrub_headers(&mut parts.headers, &held);
-    let body = shared.vault.scrub_bytes(body, &held);
+    let body = shared.vault.scrub_response(&mut parts.headers, body, &held);
     if parts.headers.contains_key(header::CONTENT_LENGTH) {
         parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     }

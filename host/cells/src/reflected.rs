@@ -1,7 +1,7 @@
 //! The forms in which a server that reflects what it was sent writes a secret, and how they are taken out of its answers.
 //!
 //! The promise: a value of at least four bytes is found as it is, and in every form that common servers and libraries give a text
-//! when they put it into JSON, HTML, an address, a log or a dump. It is no promise against a server that works with the guest:
+//! when they put it into JSON, HTML, an address, a log or a dump, in capitals, small letters or as it is. It is no promise against a server that works with the guest:
 //! that one has the secret and can write it in a form of its own.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ impl Forms {
     pub fn of<'v>(values: impl Iterator<Item = (String, &'v str)>) -> Option<Self> {
         let (mut forms, mut shown) = (Vec::new(), Vec::new());
         for (name, value) in values.filter(|(_, value)| value.len() >= SHORTEST) {
-            for form in forms_of(value) {
+            for form in forms_of(value).into_iter().map(String::into_bytes).chain(in_utf_16(value)) {
                 forms.push(form);
                 shown.push(name.clone());
             }
@@ -34,8 +34,9 @@ impl Forms {
         if forms.is_empty() {
             return None;
         }
-        // Only a set of forms that is too large for a machine cannot be built.
-        let automaton = AhoCorasick::new(&forms).ok()?;
+        // Names, addresses and headers are often brought into one case. Only a set of forms that is too large for a machine cannot
+        // be built.
+        let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(&forms).ok()?;
         Some(Forms { automaton, shown })
     }
 
@@ -87,15 +88,35 @@ fn forms_of(value: &str) -> BTreeSet<String> {
     forms.insert(value.to_owned());
     forms.extend(in_json(value));
     forms.extend(in_html(value));
-    // Dumps: hexadecimal, in one piece or with something between.
+    // Dumps: hexadecimal, in one piece or with something between, and lists of numbers.
+    let joined =
+        |write: &dyn Fn(&u8) -> String, between: &str| bytes.iter().map(write).collect::<Vec<_>>().join(between);
     for between in ["", ":", " ", "-"] {
-        let lower: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let lower = lower.join(between);
-        forms.insert(lower.to_uppercase());
-        forms.insert(lower);
+        forms.insert(joined(&|byte| format!("{byte:02x}"), between));
     }
-    forms.insert(all(&|text, byte| _ = write!(text, "\\x{byte:02x}")));
-    forms.insert(all(&|text, byte| _ = write!(text, "\\x{byte:02X}")));
+    for between in [",", ", ", " "] {
+        forms.insert(joined(&|byte| byte.to_string(), between));
+        forms.insert(joined(&|byte| format!("0x{byte:02x}"), between));
+    }
+    // Texts of programs and of mail: all of it, or what is not printed.
+    let is_printed = |byte: u8| (b' '..=b'~').contains(&byte);
+    for (begin, octal) in [("\\x", false), ("\\", true), ("=", false)] {
+        let escaped = |text: &mut String, byte: u8| {
+            _ = if octal { write!(text, "{begin}{byte:03o}") } else { write!(text, "{begin}{byte:02x}") };
+        };
+        forms.insert(all(&escaped));
+        forms.insert(all(&|text, byte| match byte {
+            b'=' if begin == "=" => escaped(text, byte),
+            b'\\' if begin != "=" => text.push_str("\\\\"),
+            byte if is_printed(byte) => text.push(byte.into()),
+            byte => escaped(text, byte),
+        }));
+    }
+    forms.insert(value.chars().map(|character| character.escape_unicode().to_string()).collect());
+    // Quotes that are doubled, as in SQL and CSV, or written as a shell needs it.
+    for (quote, written) in [("'", "''"), ("\"", "\"\""), ("'", "'\\''")] {
+        forms.insert(value.replace(quote, written));
+    }
     // Base64, wherever in a longer text the value stands.
     for form in in_base64(bytes) {
         forms.extend(in_url(&form));
@@ -108,6 +129,12 @@ fn forms_of(value: &str) -> BTreeSet<String> {
     forms.extend(twice);
     forms.retain(|form| form.len() >= SHORTEST);
     forms
+}
+
+/// In two bytes a letter, as a client may ask for, either byte first.
+fn in_utf_16(value: &str) -> [Vec<u8>; 2] {
+    let wide = |bytes: fn(u16) -> [u8; 2]| value.encode_utf16().flat_map(bytes).collect();
+    [wide(u16::to_le_bytes), wide(u16::to_be_bytes)]
 }
 
 /// Inside a JSON string, or one of JavaScript or Python.
@@ -296,10 +323,42 @@ mod tests {
             VALUE.bytes().map(|byte| format!("{byte:02x}")).collect(),
             VALUE.bytes().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":"),
             VALUE.bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+            // Lists of numbers of Python and JavaScript, of Go, of C.
+            format!("[{}]", VALUE.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ")),
+            format!("{{\"type\":\"Buffer\",\"data\":{}}}", serde_json::to_string(VALUE.as_bytes()).unwrap()),
+            VALUE.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(" "),
+            VALUE.bytes().map(|byte| format!("0x{byte:02X}")).collect::<Vec<_>>().join(", "),
+            // Python's `repr` of bytes, PostgreSQL's escapes, Rust's, mail.
+            r#"s3/cr+et&"<k'y>=\xc3\xa4?"#.to_owned(),
+            r#"s3/cr+et&"<k'y>=\303\244?"#.to_owned(),
+            VALUE.escape_unicode().to_string(),
+            r#"s3/cr+et&"<k'y>=3D=C3=A4?"#.to_owned(),
+            // SQL, CSV, a shell.
+            VALUE.replace('\'', "''"),
+            VALUE.replace('"', "\"\""),
+            VALUE.replace('\'', "'\\''"),
+            // In one case.
+            VALUE.to_ascii_uppercase(),
+            VALUE.to_ascii_lowercase(),
         ];
         for text in reflected {
             let told = scrubbed(&format!("before {text} after"));
-            assert!(told.contains("(KEY)") && !told.contains("cr") && told.len() < 25, "`{text}` became `{told}`");
+            assert!(told.contains("(KEY)") && !told.contains("cr") && told.len() < 50, "`{text}` became `{told}`");
+        }
+    }
+
+    /// A server of Windows, or one that a client asked for `utf-16`.
+    #[test]
+    fn a_value_is_found_in_two_bytes_a_letter() {
+        let text = format!("before {VALUE} after");
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let other: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for (encoded, begin) in [(wide, &b"b\0e\0f\0"[..]), (other, &b"\0b\0e\0f"[..])] {
+            let told = forms(&[("KEY", VALUE)]).without(&encoded).unwrap();
+            assert!(told.starts_with(begin) && told.windows(5).any(|part| part == b"(KEY)"));
+            // Half a letter beside it looks like a part of the other form.
+            let left = encoded.len() - 2 * VALUE.encode_utf16().count() + 5;
+            assert!(left - told.len() <= 1, "{left} {}", told.len());
         }
     }
 

@@ -148,19 +148,28 @@ impl Vault {
         self.values.keys().map(String::as_str)
     }
 
-    /// `bytes` with the names of these secrets in the place of their values, in whatever form a server that reflects requests
-    /// writes them.
-    pub(crate) fn scrub_bytes(&self, bytes: Bytes, of: &[&str]) -> Bytes {
-        if of.len() == self.values.len() {
-            return self.all_forms().and_then(|forms| forms.without(&bytes)).map_or(bytes, Bytes::from);
+    /// A response with the names of these secrets in the place of their values, in whatever form a server that reflects requests
+    /// writes them. A header whose name has a value in it is left out.
+    pub(crate) fn scrub_response(&self, headers: &mut HeaderMap, body: Bytes, of: &[&str]) -> Bytes {
+        let some;
+        let forms = if of.len() == self.values.len() {
+            self.all_forms()
+        } else {
+            let values = self.values.iter().filter(|(name, _)| of.contains(&name.as_str()));
+            some = Forms::of(values.map(|(name, value)| (shown(name), value.as_str())));
+            some.as_ref()
+        };
+        let Some(forms) = forms else { return body };
+        let names = headers.keys().filter(|name| forms.without(name.as_str().as_bytes()).is_some());
+        for name in names.cloned().collect::<Vec<_>>() {
+            headers.remove(name);
         }
-        let values = self.values.iter().filter(|(name, _)| of.contains(&name.as_str()));
-        match Forms::of(values.map(|(name, value)| (shown(name), value.as_str())))
-            .and_then(|forms| forms.without(&bytes))
-        {
-            Some(scrubbed) => scrubbed.into(),
-            None => bytes,
+        for value in headers.values_mut() {
+            if let Some(scrubbed) = forms.without(value.as_bytes()) {
+                *value = HeaderValue::from_bytes(&scrubbed).unwrap_or_else(|_| HeaderValue::from_static("(a secret)"));
+            }
         }
+        forms.without(&body).map_or(body, Bytes::from)
     }
 
     /// `text` with the names of secrets in the place of their values.
@@ -174,16 +183,6 @@ impl Vault {
     fn all_forms(&self) -> Option<&Forms> {
         let kept = if self.values.len() == self.held.0.values.len() { &self.held.0.forms } else { &self.forms };
         kept.get_or_init(|| Forms::of(self.values.iter().map(|(name, value)| (shown(name), value.as_str())))).as_ref()
-    }
-
-    /// Takes the values of these secrets out of the headers of a response.
-    pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap, of: &[&str]) {
-        for value in headers.values_mut() {
-            let scrubbed = self.scrub_bytes(Bytes::copy_from_slice(value.as_bytes()), of);
-            if scrubbed != value.as_bytes() {
-                *value = HeaderValue::from_bytes(&scrubbed).unwrap_or_else(|_| HeaderValue::from_static("(a secret)"));
-            }
-        }
     }
 }
 
@@ -272,7 +271,24 @@ mod tests {
         assert_eq!(vault.scrub("x s3\"cr et y".to_owned()), "x (secret KEY) y");
         assert_eq!(vault.scrub(r#"{"k":"s3\"cr et"}"#.to_owned()), r#"{"k":"(secret KEY)"}"#);
         assert_eq!(vault.scrub("k=s3%22cr+et&l".to_owned()), "k=(secret KEY)&l");
-        assert_eq!(&vault.scrub_bytes(bytes::Bytes::from_static(b"\xffs3\"cr et"), &["KEY"])[..], b"\xff(secret KEY)");
+    }
+
+    #[test]
+    fn of_a_response_nothing_is_left_that_has_a_value() {
+        let grants =
+            "secret = [{ name = 'KEY', servers = ['https://x.org'] }, { name = 'OTHER', servers = ['https://y.org'] }]";
+        let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
+        let secrets = [("KEY", "S3-cret"), ("OTHER", "other-value")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let vault = Vault::new(&Secrets::new(secrets), &grants, None);
+        for (of, other) in [(&["KEY"][..], "other-value"), (&["KEY", "OTHER"][..], "(secret OTHER)")] {
+            let mut headers = http::HeaderMap::new();
+            headers.insert("x-s3-cret", http::HeaderValue::from_static("1"));
+            headers.insert("x-seen", http::HeaderValue::from_static("a S3-cret, other-value"));
+            let body = vault.scrub_response(&mut headers, bytes::Bytes::from_static(b"\xffs3-CRET other-value"), of);
+            assert_eq!(&body[..], [&b"\xff(secret KEY) "[..], other.as_bytes()].concat());
+            assert_eq!(headers.len(), 1);
+            assert_eq!(headers["x-seen"], format!("a (secret KEY), {other}"));
+        }
     }
 
     #[test]

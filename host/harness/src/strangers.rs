@@ -82,8 +82,8 @@ pub enum Serves {
     Script,
 }
 
-/// What a server sends, as it goes over the wire. `%id` is the id of the request, `%authorization` what its header says, `%hex` and
-/// `%percent` the same in other words.
+/// What a server sends, as it goes over the wire. `%id` is the id of the request, `%authorization` what its header says, `%hex`,
+/// `%percent`, `%numbers`, `%wide` and `%capitals` the same in other words.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {

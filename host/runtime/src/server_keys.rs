@@ -10,7 +10,7 @@ const SECRET: [&str; 8] = ["auth", "cookie", "credential", "key", "password", "s
 pub(crate) struct ServerKeys(Option<SecretForms>);
 
 impl ServerKeys {
-    /// The values of headers, and of parameters of the address, whose names say that they are secret. What a program is given is not
+    /// The values of headers, and of parameters of the address, whose names say that they are secret, and the password of the address. What a program is given is not
     /// looked for: it does with it what it likes.
     pub(crate) fn of(transport: &Transport) -> Self {
         let (Transport::StreamableHttp { url, headers, .. } | Transport::Sse { url, headers, .. }) = transport else {
@@ -26,6 +26,7 @@ impl ServerKeys {
             let parts = [Some(value.as_str()), value.split_once(' ').map(|(_, key)| key.trim())];
             values.extend(parts.into_iter().flatten().map(|part| (format!("(header {name})"), part.to_owned())));
         }
+        values.extend(url.password().map(|password| ("(password of the address)".to_owned(), password.to_owned())));
         let of_address = url.query_pairs().filter(|(name, _)| is_secret(name));
         values.extend(of_address.map(|(name, value)| (format!("(parameter {name})"), value.into_owned())));
         ServerKeys(SecretForms::of(values.iter().map(|(shown, value)| (shown.clone(), value.as_str()))))
@@ -68,6 +69,14 @@ mod tests {
         ] {
             assert_eq!(keys.without(said.to_owned()), left);
         }
+    }
+
+    #[test]
+    fn the_password_of_an_address_is_a_key() {
+        let keys = keys("https://me:pass-word@x.org/mcp", &[]);
+        // As it is, and as the header has it: `me:pass-word` in base64.
+        assert_eq!(keys.without("me:PASS-WORD".to_owned()), "me:(password of the address)");
+        assert!(!keys.without("Basic bWU6cGFzcy13b3Jk".to_owned()).contains("cGFzcy13b3Jk"));
     }
 
     #[test]

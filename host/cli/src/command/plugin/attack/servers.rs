@@ -143,12 +143,17 @@ async fn answer(stream: TcpStream, server: &HostileServer, heard: &Mutex<String>
     };
     let hex: String = authorization.bytes().map(|byte| format!("{byte:02x}")).collect();
     let percent: String = authorization.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let numbers = authorization.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+    let wide: String = authorization.chars().flat_map(|character| [character, '\0']).collect();
     let first = send
         .written_out()
         .replace("%id", &request["id"].to_string())
         .replace("%authorization", &authorization)
         .replace("%hex", &hex)
-        .replace("%percent", &percent);
+        .replace("%percent", &percent)
+        .replace("%numbers", &numbers)
+        .replace("%wide", &wide)
+        .replace("%capitals", &authorization.to_uppercase());
     go_on(stream.get_mut(), &first, then).await
 }
 
