@@ -1,6 +1,8 @@
 //! Guest text made safe to show. Everything a guest writes is untrusted: it may carry terminal escapes, faked host
 //! lines or megabytes. Nothing here decides what is shown where.
 
+use hotcell_visible::is_hidden;
+
 /// Mark at the place where a text was cut.
 const CUT: &str = "…";
 
@@ -20,7 +22,7 @@ fn escaped(text: &str, limit: usize, keep_lines: bool) -> String {
     for (at, character) in text.char_indices() {
         let plain = match character {
             '\n' | '\t' => keep_lines,
-            _ => !is_deceptive(character),
+            _ => !is_hidden(character),
         };
         let length = if plain { character.len_utf8() } else { character.escape_unicode().len() };
         if out.len() + length > limit {
@@ -37,15 +39,6 @@ fn escaped(text: &str, limit: usize, keep_lines: bool) -> String {
         }
     }
     out
-}
-
-/// Characters that change how a line looks without being seen: controls, bidirectional overrides, zero-width
-/// characters, line separators and tag characters.
-fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The end of `bytes` as text: invalid UTF-8 is replaced, the beginning of a split character dropped, and what came

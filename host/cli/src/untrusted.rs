@@ -1,6 +1,8 @@
 //! Text that guests, models and people wrote, made fit for a terminal: no control characters, nothing that hides or
 //! reorders text, not more than fits. It must not be used on text that is data for another program.
 
+use hotcell_visible::is_hidden;
+
 /// What terminal commands begin with.
 const ESCAPE: char = '\u{1b}';
 
@@ -16,7 +18,7 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            hidden if is_deceptive(hidden) => shown.extend(hidden.escape_unicode()),
+            hidden if is_hidden(hidden) => shown.extend(hidden.escape_unicode()),
             plain => shown.push(plain),
         }
     }
@@ -31,7 +33,7 @@ pub(crate) fn lines(text: &str) -> String {
         match character {
             '\r' if characters.peek() == Some(&'\n') => {}
             '\n' | '\t' => shown.push(character),
-            hidden if is_deceptive(hidden) => shown.extend(hidden.escape_unicode()),
+            hidden if is_hidden(hidden) => shown.extend(hidden.escape_unicode()),
             plain => shown.push(plain),
         }
     }
@@ -80,7 +82,7 @@ fn colour_at(text: &str) -> Option<usize> {
 pub(crate) fn json_line(json: &str) -> String {
     let mut line = String::with_capacity(json.len());
     for character in json.chars() {
-        if is_deceptive(character) {
+        if is_hidden(character) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
                 line.push_str(&format!("\\u{unit:04x}"));
@@ -90,15 +92,6 @@ pub(crate) fn json_line(json: &str) -> String {
         }
     }
     line
-}
-
-/// Controls, direction overrides, and characters that cannot be seen. Joiners are left alone: many scripts and emoji
-/// need them.
-fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -114,6 +107,8 @@ mod tests {
             ("\u{9b}31m", "\\u{9b}31m"),
             ("invoice\u{202e}fdp.exe", "invoice\\u{202e}fdp.exe"),
             ("a\u{2028}b\u{200b}", "a\\u{2028}b\\u{200b}"),
+            ("soft\u{ad}ly \u{3164}\u{34f}", "soft\\u{ad}ly \\u{3164}\\u{34f}"),
+            ("see\u{e0100}n", "see\\u{e0100}n"),
             ("family 👨\u{200d}👩\u{200d}👧", "family 👨\u{200d}👩\u{200d}👧"),
         ];
         for (given, expected) in cases {
@@ -143,7 +138,7 @@ mod tests {
         let value = serde_json::json!({ "a\u{1b}b": "c\u{9b}d\u{202e}e\u{7f}f\u{e0041}\u{200b}\n\"ä🙂" });
         let line = json_line(&value.to_string());
         assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), value);
-        assert!(!line.chars().any(is_deceptive) && line.contains("ä🙂") && line.contains("\\udb40\\udc41"), "{line}");
+        assert!(!line.chars().any(is_hidden) && line.contains("ä🙂") && line.contains("\\udb40\\udc41"), "{line}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Text that a stranger wrote, made fit to be shown: capped, on one line, without control characters.
 
+use hotcell_visible::is_hidden;
+
 /// The most characters that are kept.
 const LIMIT: usize = 500;
 
@@ -14,10 +16,7 @@ pub(crate) fn shown(text: &str) -> String {
         }
         match character {
             '\n' | '\r' | '\t' => shown.push(' '),
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-                shown.extend(character.escape_unicode());
-            }
-            hidden if hidden.is_control() => shown.extend(hidden.escape_unicode()),
+            hidden if is_hidden(hidden) => shown.extend(hidden.escape_unicode()),
             plain => shown.push(plain),
         }
     }

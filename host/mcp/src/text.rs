@@ -2,23 +2,15 @@
 //!
 //! This is for names, descriptions, questions, log lines and errors. What a tool answers is data and is not touched.
 
-/// Whether a character does something to a text instead of being part of it: controls, marks that turn the direction
-/// of writing, invisible operators, and the tag characters in which text can be hidden from people.
+/// Whether a name may not have a character: nobody sees it.
 pub(crate) fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
+    hotcell_visible::is_hidden(character) || hotcell_visible::is_joiner(character)
 }
 
 /// The text with at most `limit` bytes and no hidden characters. Line breaks and tabs stay, and so do the joiners
 /// without which some scripts cannot be written.
 pub(crate) fn clean(text: &str, limit: usize) -> String {
-    let keeps = |character: &char| matches!(character, '\n' | '\t' | '\u{200c}' | '\u{200d}') || !is_hidden(*character);
+    let keeps = |character: &char| matches!(character, '\n' | '\t') || !hotcell_visible::is_hidden(*character);
     let mut cleaned = String::with_capacity(text.len().min(limit));
     for character in text.chars().filter(keeps) {
         if cleaned.len() + character.len_utf8() > limit {

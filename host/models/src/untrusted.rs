@@ -1,5 +1,7 @@
 //! Text that a stranger wrote, made fit to be shown: capped, on one line, without control characters.
 
+use hotcell_visible::is_hidden;
+
 /// The most bytes that are kept of a provider's message.
 pub(crate) const MESSAGE_LIMIT: usize = 4096;
 
@@ -21,12 +23,6 @@ pub(crate) fn shown(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Control characters, and those that change the direction of text or cannot be seen.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// `text` with every occurrence of `secret` blotted out.

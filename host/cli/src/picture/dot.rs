@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use hotcell_visible::is_hidden;
+
 use super::{Fate, Form, LineKind, Picture};
 
 impl Picture {
@@ -63,5 +65,5 @@ fn fill(fate: Fate) -> &'static str {
 
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("\"{}\"", escaped.replace(|character: char| character.is_control(), " "))
+    format!("\"{}\"", escaped.replace(is_hidden, " "))
 }

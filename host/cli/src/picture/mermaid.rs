@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use hotcell_visible::is_hidden;
+
 use super::{Fate, Form, LineKind, Picture};
 
 impl Picture {
@@ -72,7 +74,7 @@ fn escape(text: &str) -> String {
             '"' | '<' | '>' | '&' | '#' | '`' | '\\' | ';' => {
                 escaped.push_str(&format!("#{};", u32::from(character)));
             }
-            control if control.is_control() => escaped.push(' '),
+            hidden if is_hidden(hidden) => escaped.push(' '),
             plain => escaped.push(plain),
         }
     }
@@ -81,5 +83,5 @@ fn escape(text: &str) -> String {
 
 /// A title as a YAML text.
 fn quoted_title(title: &str) -> String {
-    format!("'{}'", title.replace('\'', "''").replace(|character: char| character.is_control(), " "))
+    format!("'{}'", title.replace('\'', "''").replace(is_hidden, " "))
 }

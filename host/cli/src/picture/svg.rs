@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use dagre::graph::{Graph, GraphOptions};
 use dagre::{EdgeLabel, GraphLabel, LayoutOptions, NodeLabel, Point};
+use hotcell_visible::is_hidden;
 
 use super::{Fate, Form, Line, LineKind, Picture, Shape};
 
@@ -311,7 +312,7 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            control if control.is_control() => escaped.push(' '),
+            hidden if is_hidden(hidden) => escaped.push(' '),
             plain => escaped.push(plain),
         }
     }
