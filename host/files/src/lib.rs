@@ -4,11 +4,14 @@
 //! way to read a file: it is a regular file of at most so many bytes, and nothing of it is waited for. `.ci/reads` refuses
 //! any other way in the host.
 //!
-//! Links are followed: where they may lead is the matter of whoever makes the path.
+//! Links are followed: where they may lead is the matter of whoever makes the path. What is written takes the place of what was there,
+//! also of a link ([`replace`]).
 
 mod folder;
+mod replace;
 
 pub use folder::{Entry, FileError, Folder};
+pub use replace::replace;
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};

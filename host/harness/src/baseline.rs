@@ -2,7 +2,6 @@
 //! suddenly needs more fuel fails its tests.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use hotcell_budget::{Bytes, Fuel, Usage};
@@ -92,10 +91,7 @@ impl Baseline {
         let write = || -> std::io::Result<()> {
             let mut text = serde_json::to_string_pretty(self)?;
             text.push('\n');
-            let mut new = tempfile::NamedTempFile::new_in(folder)?;
-            new.write_all(text.as_bytes())?;
-            new.persist(&file).map_err(|error| error.error)?;
-            Ok(())
+            hotcell_files::replace(&file, text.as_bytes())
         };
         write().map_err(|error| BaselineError { file: file.clone(), cause: error.to_string() })
     }

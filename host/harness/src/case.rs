@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hotcell_budget::{Bytes, Fuel};
 use hotcell_cells::{DirectoryGrant, Grants};
+use hotcell_files::Folder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -281,6 +282,30 @@ impl Case {
     }
 }
 
+/// Puts recorded replies into the file of the case `name` of a folder, in the place of those of the same kind. The plugin that was played
+/// may have been given that folder: a link that lies there by now leads nowhere.
+///
+/// # Errors
+/// When the file cannot be read or written, or is no case.
+pub fn keep_replies(folder: &Path, name: &str, recorded: &[HostReply]) -> Result<(), CaseError> {
+    let file = folder.join(format!("{name}.json"));
+    let keep = || -> Result<(), Box<dyn std::error::Error>> {
+        let own = Folder::new(folder);
+        let text = own.read_text(Path::new(&format!("{name}.json")), hotcell_files::MAX_TEXT)?;
+        let mut case: Map<String, Value> = serde_json::from_str(&text)?;
+        let kept = case.get("replies").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut replies: Vec<Value> = kept.into_iter().filter(|reply| reply["call"] != "http").collect();
+        for reply in recorded {
+            replies.push(serde_json::to_value(reply)?);
+        }
+        case.insert("replies".to_owned(), replies.into());
+        let mut text = serde_json::to_string_pretty(&case)?;
+        text.push('\n');
+        Ok(hotcell_files::replace(&file, text.as_bytes())?)
+    };
+    keep().map_err(|error| CaseError { file: file.clone(), cause: error.to_string() })
+}
+
 /// The cases of a folder by name, in the order of their names.
 ///
 /// # Errors
@@ -319,6 +344,28 @@ pub fn read_cases(folder: &Path) -> Result<Vec<(String, Case)>, CaseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn replies_are_kept_in_the_case_and_behind_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("cases");
+        std::fs::create_dir(&folder).unwrap();
+        let case = r#"{ "tool": "a", "expect": { "output": 1 }, "replies": [{ "call": "http" }, { "call": "llm" }] }"#;
+        std::fs::write(folder.join("a.json"), case).unwrap();
+        let reply = HostReply { call: HostCall::Http, request: None, reply: Some(Value::from(7)), error: None };
+        keep_replies(&folder, "a", std::slice::from_ref(&reply)).unwrap();
+        let (_, read) = read_cases(&folder).unwrap().remove(0);
+        assert_eq!(read.replies.iter().map(|reply| reply.call).collect::<Vec<_>>(), [HostCall::Llm, HostCall::Http]);
+
+        // The plugin put a link there while it was played.
+        let mine = place.path().join("mine.json");
+        std::fs::write(&mine, case).unwrap();
+        std::fs::remove_file(folder.join("a.json")).unwrap();
+        std::os::unix::fs::symlink(&mine, folder.join("a.json")).unwrap();
+        let error = keep_replies(&folder, "a", &[reply]).unwrap_err().to_string();
+        assert!(error.contains("a.json") && std::fs::read_to_string(&mine).unwrap() == case, "{error}");
+    }
 
     #[test]
     fn what_is_wrong_with_a_case_is_said() {

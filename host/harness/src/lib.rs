@@ -32,7 +32,7 @@ mod strangers;
 pub use baseline::{BASELINE_FILE, Baseline, BaselineError, Compared};
 pub use hotcell_cells::{CompileEvent, CompileListener, ENGINE};
 
-pub use case::{Call, Case, CaseError, Expectation, HostCall, HostReply, read_cases};
+pub use case::{Call, Case, CaseError, Expectation, HostCall, HostReply, keep_replies, read_cases};
 pub use hostile::{
     ATTACK_NAME, Attack, AttackError, Attacked, NEIGHBOUR_NAME, Neighbour, Siege, Stop, built_in_attacks, read_attacks,
 };

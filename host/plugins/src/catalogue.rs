@@ -12,7 +12,6 @@ use hotcell_files::{MAX_COMPONENT, MAX_TEXT};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::atomic::write_atomically;
 use crate::signature::signature_file;
 
 /// Bytes that the index of what was found may have.
@@ -153,11 +152,11 @@ impl Plugin {
 pub fn install(file: &Path, place: &Path) -> io::Result<()> {
     let bytes = hotcell_files::read(file, MAX_COMPONENT)?;
     match hotcell_files::read(signature_file(file), MAX_TEXT) {
-        Ok(signature) => write_atomically(&signature_file(place), &signature)?,
+        Ok(signature) => hotcell_files::replace(&signature_file(place), &signature)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => remove_if_there(&signature_file(place))?,
         Err(error) => return Err(error),
     }
-    write_atomically(place, &bytes)
+    hotcell_files::replace(place, &bytes)
 }
 
 /// Puts a component that is no file where plugins are looked for. A signature that lies there says nothing of it and goes.
@@ -166,7 +165,7 @@ pub fn install(file: &Path, place: &Path) -> io::Result<()> {
 /// When it cannot be written.
 pub fn install_bytes(component: &[u8], place: &Path) -> io::Result<()> {
     remove_if_there(&signature_file(place))?;
-    write_atomically(place, component)
+    hotcell_files::replace(place, component)
 }
 
 /// Deletes a component and its signature.
@@ -354,7 +353,8 @@ fn write_index(file: &Path, known: HashMap<PathBuf, Remembered>, mut files: Hash
         }
     }
     let index = Index { form: INDEX_FORM, version: env!("CARGO_PKG_VERSION").to_owned(), files };
-    let written = serde_json::to_vec(&index).map_err(io::Error::from).and_then(|bytes| write_atomically(file, &bytes));
+    let written =
+        serde_json::to_vec(&index).map_err(io::Error::from).and_then(|bytes| hotcell_files::replace(file, &bytes));
     if let Err(error) = written {
         tracing::debug!(target: "hotcell::plugin", "cannot keep the index of plugins: {error}");
     }

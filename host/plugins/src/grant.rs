@@ -7,7 +7,6 @@ use hotcell_cells::{AnyServer, DirectoryGrant, Grants, HttpGrant, HttpRequested,
 use thiserror::Error;
 use toml_edit::{DocumentMut, Item, Table};
 
-use crate::atomic::write_atomically;
 use crate::catalogue::Plugin;
 use crate::lock::Locked;
 use crate::settings::{SETTINGS_FILE, Settings};
@@ -198,7 +197,7 @@ impl AgentFolder {
         // A grant without its pin waits; a pin without its grant grants nothing. So the settings come last.
         lock.write(self.path()).map_err(FolderError::from)?;
         if after != before
-            && let Err(error) = write_atomically(&file, after.as_bytes())
+            && let Err(error) = hotcell_files::replace(&file, after.as_bytes())
         {
             self.lock.write(self.path()).map_err(FolderError::from)?;
             return Err(failed(error.to_string()));

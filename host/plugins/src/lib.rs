@@ -5,7 +5,6 @@
 //! together and decides whether a plugin may be used, and with which grants.
 
 mod asked;
-mod atomic;
 mod catalogue;
 mod decisions;
 mod footprint;

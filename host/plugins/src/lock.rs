@@ -9,7 +9,6 @@ use hotcell_files::{FileError, Folder};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::atomic::write_atomically;
 use crate::catalogue::Plugin;
 
 /// The name of the file.
@@ -92,6 +91,6 @@ impl Lock {
         let text = toml::to_string(self).map_err(|error| failed(error.to_string()))?;
         let text =
             format!("# Written by `hotcell plugin`. It pins grants to the components they were given to.\n\n{text}");
-        write_atomically(&path, text.as_bytes()).map_err(|error| failed(error.to_string()))
+        hotcell_files::replace(&path, text.as_bytes()).map_err(|error| failed(error.to_string()))
     }
 }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::atomic::write_atomically;
 use crate::versions::{SeenVersions, VersionError};
 
 /// What the file with a signature ends with, after the name of the component.
@@ -157,7 +156,7 @@ pub fn sign(component: &Path, secret_key: &Path, password: &str) -> Result<PathB
     let signature = minisign::sign(None, &secret, Cursor::new(bytes), comment.as_deref(), None)
         .map_err(|error| file(component, error.to_string()))?;
     let path = signature_file(component);
-    write_atomically(&path, signature.to_string().as_bytes()).map_err(|error| file(&path, error.to_string()))?;
+    hotcell_files::replace(&path, signature.to_string().as_bytes()).map_err(|error| file(&path, error.to_string()))?;
     Ok(path)
 }
 

@@ -8,8 +8,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::atomic::write_atomically;
-
 /// Why such a file cannot be used. The texts do not repeat its path.
 #[derive(Debug, Error)]
 pub enum TomlFileError {
@@ -42,5 +40,5 @@ pub(crate) fn read<T: DeserializeOwned + Default>(file: &Path, largest: u64) -> 
 
 /// Writes a file, whole or not at all. The error is why it cannot be written.
 pub(crate) fn write<T: Serialize>(file: &Path, content: &T) -> Result<(), TomlFileError> {
-    Ok(write_atomically(file, toml::to_string(content)?.as_bytes())?)
+    Ok(hotcell_files::replace(file, toml::to_string(content)?.as_bytes())?)
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_harness::{Baseline, Case, Compared, CompileEvent, CompileListener, Harness, Played, read_cases};
+use hotcell_harness::{
+    Baseline, Case, Compared, CompileEvent, CompileListener, Harness, Played, keep_replies, read_cases,
+};
 use hotcell_runtime::plugins::Grants;
 use hotcell_runtime::plugins::Plugin as Component;
 
@@ -48,7 +50,8 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
     for (name, case) in &project.cases {
         let mut played = project.play(context, case, arguments.record)?;
         if arguments.record && !played.recorded.is_empty() {
-            record(&project.folder, name, &played)?;
+            keep_replies(&project.folder, name, &played.recorded)
+                .map_err(|error| Failure::failed(error.to_string()))?;
             let replies = match played.recorded.len() {
                 1 => "one reply".to_owned(),
                 several => format!("{several} replies"),
@@ -233,23 +236,6 @@ fn agree(context: &Context, what: &str, wanted: &[String], yes: bool) -> Result<
         context.screen.line(&format!("  - {}", one_line(line, usize::MAX)));
     }
     if yes { Ok(()) } else { context.confirm("Allow this?") }
-}
-
-/// Puts recorded replies into the file of the case, in the place of those of the same kind.
-fn record(folder: &Path, name: &str, played: &Played) -> Result<(), Failure> {
-    let file = folder.join(format!("{name}.json"));
-    let wrong = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot change `{}`: {error}", file.display()));
-    let text = hotcell_files::read_text(&file, hotcell_files::MAX_TEXT).map_err(|error| wrong(&error))?;
-    let mut case: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-    let kept = case["replies"].as_array().cloned().unwrap_or_default();
-    let mut replies: Vec<serde_json::Value> = kept.into_iter().filter(|reply| reply["call"] != "http").collect();
-    for reply in &played.recorded {
-        replies.push(serde_json::to_value(reply).map_err(|error| wrong(&error))?);
-    }
-    case["replies"] = replies.into();
-    let mut text = serde_json::to_string_pretty(&case).map_err(|error| wrong(&error))?;
-    text.push('\n');
-    std::fs::write(&file, text).map_err(|error| wrong(&error))
 }
 
 /// Tells what came of a case, and what it used where that was measured.

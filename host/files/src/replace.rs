@@ -1,0 +1,59 @@
+//! Writing a file in the place of another.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Puts `bytes` into `path`, making its folder if need be: a reader sees the old bytes or the new ones, whatever happens in between.
+/// They are on the disk once this returns. A link that lies there is replaced, and what it leads to is not touched.
+///
+/// # Errors
+/// Those of the system.
+pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+    let path = path.as_ref();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    // A new file in the folder of a temporary one would be readable by its owner only.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file);
+        let mode = mode.map_or(0o644, |old| old.permissions().mode() & 0o777);
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::replace;
+
+    #[test]
+    fn a_file_takes_the_place_of_what_was_there_and_follows_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        replace(at("made/on/the/way"), b"new").unwrap();
+        assert_eq!(fs::read(at("made/on/the/way")).unwrap(), b"new");
+        fs::set_permissions(at("made/on/the/way"), fs::Permissions::from_mode(0o640)).unwrap();
+        replace(at("made/on/the/way"), b"newer").unwrap();
+        assert_eq!(fs::metadata(at("made/on/the/way")).unwrap().permissions().mode() & 0o777, 0o640);
+
+        fs::write(at("mine"), "kept").unwrap();
+        for (name, to) in [("link", at("mine")), ("dangling", at("nowhere"))] {
+            symlink(to, at(name)).unwrap();
+            replace(at(name), b"new").unwrap();
+            assert!(
+                fs::symlink_metadata(at(name)).unwrap().is_file() && fs::read(at(name)).unwrap() == b"new",
+                "{name}"
+            );
+        }
+        assert!(fs::read(at("mine")).unwrap() == b"kept" && !at("nowhere").exists());
+        assert!(replace(folder.path(), b"new").is_err());
+    }
+}
