@@ -7,8 +7,8 @@ use std::sync::Arc;
 use hotcell_budget::{Budget, Limit, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::egress::OwnTls;
 use crate::grants::Grants;
+use crate::own_tls::OwnTls;
 use crate::policy::Denial;
 use crate::record::RecordTerms;
 use crate::secrets::Secrets;

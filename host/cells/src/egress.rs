@@ -22,21 +22,23 @@ use url::{Host, Url};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-pub use self::connection::OwnTls;
 use self::connection::{Metered, Resolve, System, connect};
 use self::upload::Uploads;
 use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
-use crate::guest::Tape;
-use crate::messages::BODY_PIECE;
+use crate::own_tls::OwnTls;
 use crate::policy::{Capability, Decision, Request, decide, may_hold_secret};
 use crate::recording::{Player, Recorder, play_http, record_http};
 use crate::secrets::{self, Vault};
 use crate::services::{HttpExchange, HttpReply, HttpTape};
+use crate::tape::Tape;
 
 /// Bytes of a response's status line and headers that are read before it is refused.
 const MAX_RESPONSE_HEAD: usize = 64 << 10;
+
+/// Bytes of a body that wait to be sent at most, in one piece.
+pub(crate) const BODY_PIECE: usize = 64 << 10;
 
 /// The HTTP side of one call. Cheap to clone; clones share what is counted.
 #[derive(Clone)]

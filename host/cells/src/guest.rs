@@ -29,6 +29,7 @@ use crate::policy::{Decision, Request, decide};
 use crate::recording::{Begun, HostFunction, Player, Random, Recorder, key_of, random_key};
 use crate::secrets::Vault;
 use crate::services::{KeyValueStore, LogLine, LogListener, Services};
+use crate::tape::Tape;
 use crate::watch::{Watch, Watched};
 
 /// Bytes of random numbers a guest may ask for at once.
@@ -101,33 +102,6 @@ impl Taping {
             (Some(player), _) => Self::Play(player),
             (None, Some(begun)) => Self::Record(Box::new(begun)),
             (None, None) => Self::Off,
-        }
-    }
-}
-
-/// Whether a call is recorded, or executed again.
-pub(crate) enum Tape {
-    /// Neither
-    Off,
-    /// What it takes from the host is recorded
-    Recording(Arc<Recorder>),
-    /// What it takes from the host is what was recorded
-    Playing(Arc<Player>),
-}
-
-impl Tape {
-    /// What was recorded, where the call is executed again.
-    pub(crate) fn player(&self) -> Option<&Arc<Player>> {
-        match self {
-            Self::Playing(player) => Some(player),
-            Self::Off | Self::Recording(_) => None,
-        }
-    }
-
-    /// Records a reply, where the call is recorded.
-    pub(crate) fn note<T: Serialize>(&self, from: HostFunction, asked: impl FnOnce() -> String, gave: &T) {
-        if let Self::Recording(recorder) = self {
-            recorder.note(from, asked(), gave);
         }
     }
 }

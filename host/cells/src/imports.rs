@@ -11,10 +11,11 @@ use crate::contract::{
     ASK, CONFIG, Failure, Interface, KV, LLM, LOG, LogLevel, OTHER_TOOLS, PROGRESS, PluginError, PluginResult, SECRETS,
     STATE, TYPES,
 };
-use crate::guest::{GuestState, Tape, Unanswered};
+use crate::guest::{GuestState, Unanswered};
 use crate::policy::Request;
 use crate::recording::{Blob, HostFunction, short_digest};
 use crate::services::{KeyValueStore, ServiceError, ServiceReply, Services};
+use crate::tape::Tape;
 
 /// Fuel that a call of the host costs beside the guest's own instructions.
 pub(crate) const HOST_CALL_FUEL: u64 = 200;

@@ -64,6 +64,7 @@ mod meet;
 mod messages;
 mod open_files;
 mod output;
+mod own_tls;
 pub mod policy;
 mod pool;
 mod record;
@@ -77,6 +78,7 @@ mod secrets;
 mod services;
 mod sockets;
 mod survey;
+mod tape;
 mod text;
 mod watch;
 mod writes;
@@ -94,7 +96,6 @@ pub use description::{
     ConnectorDescription, ConnectorMode, DESCRIPTION_SECTION, Description, DescriptionError, HOOK_POINTS,
     HookDescription, NodeDescription, ToolDescription,
 };
-pub use egress::OwnTls;
 pub use engine::{ENGINE, PrecompileError, precompile};
 pub use fetch::{FetchError, Fetched, OwnReply, OwnRequest, RequestError, SendError, fetch, send};
 pub use grants::{
@@ -104,6 +105,7 @@ pub use hotcell_tls::TlsError;
 pub use inspect::InspectError;
 pub use load_error::LoadError;
 pub use open_files::raise_open_files;
+pub use own_tls::OwnTls;
 pub use policy::{Capability, Denial};
 pub use record::{RECORDING_BYTES, RecordTerms};
 pub use recording::{Called, Difference, Gap, Gave, HostFunction, RECORDING_LAYOUT, Recording, RecordingError, Taken};

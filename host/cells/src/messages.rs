@@ -14,10 +14,9 @@ use wasmtime_wasi_http::p2::body::HostOutgoingBody;
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 use wasmtime_wasi_http::{FieldMap, WasiHttpView as _};
 
+use crate::egress::BODY_PIECE;
 use crate::guest::GuestState;
 
-/// Bytes of a body that wait to be sent at most, in one piece.
-pub(crate) const BODY_PIECE: usize = 64 << 10;
 /// What a body that is begun takes: a piece that is written, and those that wait.
 const BODY: usize = 3 * BODY_PIECE;
 /// Bytes that a name and its value take beside their texts.

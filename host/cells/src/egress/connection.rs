@@ -2,12 +2,11 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use hotcell_tls::{TlsError, TlsFiles, client_config};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use url::Host;
@@ -15,6 +14,7 @@ use wasmtime_wasi_http::Error;
 
 use super::{Destination, Shared};
 use crate::grants::Scheme;
+use crate::own_tls::OwnTls;
 use crate::policy::{Decision, Request, decide};
 
 /// Who knows the addresses of a name.
@@ -89,34 +89,12 @@ async fn secure(shared: &Arc<Shared>, destination: &Destination, stream: TcpStre
                 Host::Ipv4(address) => rustls::pki_types::ServerName::from(std::net::IpAddr::V4(*address)),
                 Host::Ipv6(address) => rustls::pki_types::ServerName::from(std::net::IpAddr::V6(*address)),
             };
-            let own = shared.tls.as_ref().map(|OwnTls(own)| own);
-            let configuration = own.or(TLS.as_ref()).ok_or(Error::ConfigurationError)?.clone();
+            let configuration = OwnTls::or_of_the_web(shared.tls.as_ref()).ok_or(Error::ConfigurationError)?;
             let connector = tokio_rustls::TlsConnector::from(configuration);
             Box::new(connector.connect(name, stream).await.map_err(Error::Tls)?)
         }
     };
     Ok(Metered { inner, shared: shared.clone() })
-}
-
-/// TLS with the certificate authorities of the web, or nothing where the cryptography cannot be set up.
-static TLS: LazyLock<Option<Arc<rustls::ClientConfig>>> =
-    LazyLock::new(|| OwnTls::new(&TlsFiles::default()).ok().map(|OwnTls(configuration)| configuration));
-
-/// How connections over TLS are made for requests of the host's own.
-#[derive(Clone)]
-pub struct OwnTls(Arc<rustls::ClientConfig>);
-
-impl OwnTls {
-    /// With the certificates in these files; whom they do not name, the authorities of the web vouch for.
-    ///
-    /// # Errors
-    /// A file cannot be read or used.
-    pub fn new(files: &TlsFiles) -> Result<Self, TlsError> {
-        let web = || rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
-        let mut configuration = client_config(files, web)?;
-        configuration.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(OwnTls(Arc::new(configuration)))
-    }
 }
 
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}

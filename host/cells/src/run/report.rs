@@ -12,11 +12,12 @@ use super::guarded::Outcome;
 use crate::call::{CellError, GuestErrorKind, Report};
 use crate::contract::PluginError;
 use crate::disk::Room;
-use crate::guest::{GuestState, Tape, Unanswered};
+use crate::guest::{GuestState, Unanswered};
 use crate::output::OutputOverflow;
 use crate::policy::Denial;
 use crate::recording::{Ended, Gap, Gave, NotRecorded};
 use crate::secrets::Vault;
+use crate::tape::Tape;
 use crate::watch::DeadlineOver;
 
 /// Functions shown of a trap's backtrace.

@@ -177,7 +177,7 @@ mod tests {
 
     fn runs(store: &Store) -> Vec<String> {
         let mut runs: Vec<String> =
-            calls_in(store.mesh_fact(&fact("router")).unwrap()).into_iter().map(|call| call.run).collect();
+            calls_in(store.mesh_fact("router").unwrap()).into_iter().map(|call| call.run).collect();
         runs.sort();
         runs
     }
