@@ -64,10 +64,11 @@ impl Tools {
         names.iter().find_map(|name| which::which_in_global(name, Some(&self.path)).ok()?.next())
     }
 
-    /// A command in `directory` that finds other programs in the same folders.
+    /// A command in `directory` that finds other programs in the same folders. What it says when it fails is for authors: no
+    /// stack of the program itself.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(directory).env("PATH", &self.path).stdin(Stdio::null());
+        command.current_dir(directory).env("PATH", &self.path).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
         command
     }
 }

@@ -178,6 +178,7 @@ impl Requests {
             ("llm", grants.llm || !self.llm),
             ("ask", grants.ask || !self.ask),
             ("clock", grants.clock == ClockGrant::Precise || self.clock != ClockGrant::Precise),
+            ("random", grants.random == RandomGrant::Seeded || self.random != RandomGrant::Seeded),
         ];
         complete.into_iter().filter(|(_, complete)| !complete).map(|(name, _)| name).collect()
     }
@@ -235,6 +236,9 @@ impl Requests {
         if self.clock == ClockGrant::Precise {
             words.push("tell the time exactly, which can be used to observe other programs".to_owned());
         }
+        if self.random == RandomGrant::Seeded {
+            words.push("draw the same random numbers in every call".to_owned());
+        }
         words
     }
 }
@@ -264,12 +268,13 @@ impl Grants {
             http: self.http.iter().cloned().map(HttpRequested::Server).collect(),
             env: self.env.clone(),
             clock: self.clock,
+            random: self.random,
             secret: self.secret.iter().map(secret).collect(),
             kv: self.kv,
             llm: self.llm,
             tool: self.tool.clone(),
             ask: self.ask,
-            ..Requests::default()
+            fs: Vec::new(),
         };
         words.extend(same.in_words());
         if self.process {

@@ -82,6 +82,13 @@ impl GrantOrder {
         if self.nothing {
             return Ok(Grants::default());
         }
+        let has = asked.left_out_by(&Grants::default());
+        let named = self.only.iter().chain(self.add.iter().filter(|name| *name != EVERYTHING));
+        let beyond: Vec<String> =
+            named.filter(|name| !has.iter().any(|one| one == name)).map(|name| format!("`{name}`")).collect();
+        if !beyond.is_empty() {
+            return Err(GrantError::Beyond { plugin: plugin.to_owned(), beyond: beyond.join(", ") });
+        }
         let keeps = self.only.is_empty() && (before.is_some() || !self.add.is_empty());
         let adds = |name: &str| self.add.iter().any(|one| one == name || one == EVERYTHING);
         let wanted = |name: &str| match keeps {
@@ -131,6 +138,9 @@ impl GrantOrder {
         }
         if wanted("clock") {
             grants.clock = asked.clock;
+        }
+        if wanted("random") {
+            grants.random = asked.random;
         }
         grants.kv |= asked.kv && wanted("kv");
         grants.llm |= asked.llm && wanted("llm");
@@ -366,6 +376,9 @@ mod tests {
             "the first time it is all that is asked"
         );
         assert_eq!(add(&["kv"]).grants("p", &now, None).unwrap(), grants("kv = true"));
+        let seeded = asked(r#"{"random":"seeded"}"#);
+        assert_eq!(GrantOrder::default().grants("p", &seeded, None).unwrap(), grants("random = 'seeded'"));
+        assert_eq!(seeded.in_words(), ["draw the same random numbers in every call"]);
     }
 
     #[test]
@@ -451,9 +464,8 @@ mod tests {
         let grants =
             GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
         assert_eq!(grants.secret[0].servers, http());
-        let only =
-            GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
-        assert_eq!(only, Grants::default());
+        let error = GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked, None);
+        assert_eq!(error.unwrap_err().to_string(), "`p` does not ask for `kv`");
         let mut wide = fs;
         wide[0].access = hotcell_cells::Access::ReadWrite;
         let error =

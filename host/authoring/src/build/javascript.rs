@@ -9,18 +9,24 @@ use super::{BuildError, Job, Made, files_read, parse_offered, read_file, world, 
 use crate::shared::Shared;
 use crate::tools::{Tools, output, run};
 
-/// The packages that the script imports.
-const PACKAGES: [&str; 2] = ["@bytecodealliance/componentize-js", "esbuild"];
+/// The package that makes a component of a bundle.
+const COMPONENTIZE: &str = "@bytecodealliance/componentize-js";
+/// The package that makes the bundle.
+const BUNDLER: &str = "esbuild";
+/// What a build of a component needs.
+pub(super) const BUILDS: &[&str] = &[COMPONENTIZE, BUNDLER];
+/// What a program for node needs.
+pub(super) const BUNDLES: &[&str] = &[BUNDLER];
 
-/// The node that makes components, and where its packages are.
+/// The node that runs our script, and where its packages are.
 pub(super) struct Node {
     pub(super) program: PathBuf,
-    /// A folder `node_modules` for each of [`PACKAGES`].
-    packages: Vec<PathBuf>,
+    /// Each package with the folder `node_modules` that it is in.
+    packages: Vec<(&'static str, PathBuf)>,
 }
 
-/// Finds node, and its packages: those of the project or of a folder around it, or else those that all projects share.
-pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Node, BuildError> {
+/// Finds node, and packages: those of the project or of a folder around it, or else those that all projects share.
+pub(super) fn find(tools: &Tools, directory: &Path, wanted: &'static [&'static str]) -> Result<Node, BuildError> {
     let Some(program) = tools.find(&["node"]) else {
         return Err(BuildError::missing(
             "`node`, which builds plugins in JavaScript and TypeScript,",
@@ -29,7 +35,7 @@ pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Node, BuildError> 
     };
     let shared = tools.shared(Shared::JavaScript);
     let mut packages = Vec::new();
-    for package in PACKAGES {
+    for package in wanted {
         let folders = directory.ancestors().chain(shared.as_deref()).map(|folder| folder.join("node_modules"));
         let mut folders = folders.filter(|folder| folder.join(package).is_dir());
         let Some(found) = folders.next() else {
@@ -38,7 +44,7 @@ pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Node, BuildError> 
                 "install it with `hotcell plugin setup js`, once for all plugins",
             ));
         };
-        packages.push(found);
+        packages.push((*package, found));
     }
     Ok(Node { program, packages })
 }
@@ -47,7 +53,7 @@ impl Node {
     pub(super) fn versions(&self, tools: &Tools, directory: &Path) -> Option<Vec<String>> {
         let node = output(tools.command(&self.program, directory).arg("--version"))?;
         let mut versions = vec![format!("{} {}", self.program.display(), node.trim())];
-        for (name, folder) in PACKAGES.iter().zip(&self.packages) {
+        for (name, folder) in &self.packages {
             let manifest = folder.join(name).join("package.json");
             let manifest = hotcell_files::read(manifest, hotcell_files::MAX_TEXT).ok()?;
             let manifest: Value = serde_json::from_slice(&manifest).ok()?;
@@ -97,7 +103,8 @@ pub(super) fn build_native(job: &mut Job<'_>, node: &Node) -> Result<PathBuf, Bu
 
 /// Makes packages that are not in a folder around the script ones that it can import.
 fn link_packages(job: &Job<'_>, node: &Node) -> Result<(), BuildError> {
-    let Some(elsewhere) = node.packages.iter().find(|folder| {
+    let mut folders = node.packages.iter().map(|(_, folder)| folder);
+    let Some(elsewhere) = folders.find(|folder| {
         let around = folder.parent().unwrap_or(folder);
         !job.work.starts_with(around)
     }) else {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BuildError, BuildEvent, Job, Toolchain, fs, javascript};
+use super::{BuildError, BuildEvent, Job, fs, javascript, python};
 use crate::manifest::FILE;
 use crate::project::Language;
 use crate::tools::Tools;
@@ -47,16 +47,14 @@ pub fn native(directory: &Path, tools: &Tools, events: &mut dyn FnMut(BuildEvent
         });
     }
     let mut job = Job::begin(&directory, "fast", tools, events)?;
-    let runner = match job.manifest.language {
-        Language::Python => "hotcell_plugin/native.py",
-        Language::JavaScript | Language::TypeScript => "hotcell-plugin/native.js",
-        Language::C | Language::Rust => return Err(BuildError::NotFast { language: "C" }),
+    let has_runner = |job: &Job<'_>, file: &str| match job.sdk.join(file).is_file() {
+        true => Ok(()),
+        false => Err(BuildError::OldSdk { path: job.sdk.clone() }),
     };
-    if !job.sdk.join(runner).is_file() {
-        return Err(BuildError::OldSdk { path: job.sdk });
-    }
-    let (program, arguments, variables) = match Toolchain::find(job.manifest.language, tools, &directory)? {
-        Toolchain::Python(python) => {
+    let (program, arguments, variables) = match job.manifest.language {
+        Language::Python => {
+            has_runner(&job, "hotcell_plugin/native.py")?;
+            let python = python::find_interpreter(tools, &directory)?;
             let source = job.source();
             let (Some(folder), Some(module)) = (source.parent(), source.file_stem()) else {
                 return Err(BuildError::NoSource { path: source });
@@ -65,13 +63,15 @@ pub fn native(directory: &Path, tools: &Tools, events: &mut dyn FnMut(BuildEvent
             let module = [text(module), text(folder.as_os_str()), job.world.imports.join(",")];
             let arguments = ["-m", "hotcell_plugin.native"].map(str::to_owned).into_iter().chain(module).collect();
             let variables = vec![("PYTHONPATH", job.sdk.clone()), ("PYTHONDONTWRITEBYTECODE", PathBuf::from("1"))];
-            (python.program, arguments, variables)
+            (python, arguments, variables)
         }
-        Toolchain::JavaScript(node) => {
+        Language::JavaScript | Language::TypeScript => {
+            has_runner(&job, "hotcell-plugin/native.js")?;
+            let node = javascript::find(tools, &directory, javascript::BUNDLES)?;
             let bundle = javascript::build_native(&mut job, &node)?;
             (node.program, vec![bundle.to_string_lossy().into_owned()], Vec::new())
         }
-        Toolchain::C => return Err(BuildError::NotFast { language: "C" }),
+        Language::C | Language::Rust => return Err(BuildError::NotFast { language: "C" }),
     };
     let tools = tools.clone();
     Ok(Native { program, arguments, variables, directory, tools })

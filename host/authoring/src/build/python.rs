@@ -58,7 +58,7 @@ pub(super) fn build(job: &mut Job<'_>, python: &Python) -> Result<Made, BuildErr
     for folder in [&job.work, folder, &job.sdk] {
         componentize.arg("--python-path").arg(folder);
     }
-    componentize.arg("--output").arg(&component).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
+    componentize.arg("--output").arg(&component).env("PYTHONDONTWRITEBYTECODE", "1");
     run(&mut componentize, "to make the component")?;
     Ok(Made { component: read_file(&component)?, offered, read: files_read(&read) })
 }
@@ -66,19 +66,8 @@ pub(super) fn build(job: &mut Job<'_>, python: &Python) -> Result<Made, BuildErr
 /// Finds a Python that has `componentize-py`: the project's own in `.venv`, one in `PATH`, or the one that all projects
 /// share.
 pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Python, BuildError> {
-    let own = environment_pythons(&directory.join(".venv"));
-    let mut candidates: Vec<PathBuf> = own.into_iter().filter(|path| path.is_file()).collect();
-    candidates.extend(["python3", "python"].iter().filter_map(|name| tools.find(&[name])));
-    if candidates.is_empty() {
-        return Err(BuildError::missing(
-            "`python3`, which builds plugins in Python,",
-            "install Python 3.11 or newer, and then run `hotcell plugin setup python`",
-        ));
-    }
-    let shared = tools.shared(Shared::Python).map(|folder| environment_pythons(&folder));
-    candidates.extend(shared.into_iter().flatten().filter(|path| path.is_file()));
     let mut other_version = None;
-    for program in candidates {
+    for program in candidates(tools, directory)? {
         match versions(tools, directory, &program) {
             Some((tool, version)) if tool.starts_with(GENERATION) => return Ok(Python { program, tool, version }),
             Some((tool, _)) => other_version = Some(tool),
@@ -92,6 +81,30 @@ pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Python, BuildError
         },
         None => BuildError::missing("`componentize-py`, which makes components of Python,", INSTALL),
     })
+}
+
+/// Finds a Python that runs the code of a plugin as it is: the one that builds it, or else the first that there is.
+pub(super) fn find_interpreter(tools: &Tools, directory: &Path) -> Result<PathBuf, BuildError> {
+    match find(tools, directory) {
+        Ok(python) => Ok(python.program),
+        Err(missing) => candidates(tools, directory)?.into_iter().next().ok_or(missing),
+    }
+}
+
+/// The Pythons that there are, those first that belong to the project.
+fn candidates(tools: &Tools, directory: &Path) -> Result<Vec<PathBuf>, BuildError> {
+    let own = environment_pythons(&directory.join(".venv"));
+    let mut candidates: Vec<PathBuf> = own.into_iter().filter(|path| path.is_file()).collect();
+    candidates.extend(["python3", "python"].iter().filter_map(|name| tools.find(&[name])));
+    if candidates.is_empty() {
+        return Err(BuildError::missing(
+            "`python3`, which builds plugins in Python,",
+            "install Python 3.11 or newer, and then run `hotcell plugin setup python`",
+        ));
+    }
+    let shared = tools.shared(Shared::Python).map(|folder| environment_pythons(&folder));
+    candidates.extend(shared.into_iter().flatten().filter(|path| path.is_file()));
+    Ok(candidates)
 }
 
 /// The versions of `componentize-py` and of Python itself.

@@ -18,7 +18,9 @@ impl Toolchain {
     pub(super) fn find(language: Language, tools: &Tools, directory: &Path) -> Result<Self, BuildError> {
         match language {
             Language::Python => python::find(tools, directory).map(Self::Python),
-            Language::JavaScript | Language::TypeScript => javascript::find(tools, directory).map(Self::JavaScript),
+            Language::JavaScript | Language::TypeScript => {
+                javascript::find(tools, directory, javascript::BUILDS).map(Self::JavaScript)
+            }
             // A manifest never names Rust: cargo builds it, and has a manifest of its own.
             Language::C | Language::Rust => c::find_compiler(tools, directory).map(|_| Self::C),
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hotcell_authoring::{BuildError, Kind, Language, NewPlugin, Tools, build_with, new};
+use hotcell_authoring::{BuildError, Kind, Language, NewPlugin, Tools, build_with, native, new};
 
 pub(super) fn project(language: Language) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -65,6 +65,20 @@ fn a_missing_part_of_a_tool_is_named() {
         let message = problem(project(language).path(), &tools);
         assert!(message.contains(expected), "{language}: `{expected}` is not in `{message}`");
     }
+}
+
+/// Cases are played natively before anything was set up: that makes no component.
+#[cfg(unix)]
+#[test]
+fn a_plugin_runs_natively_without_what_makes_components() {
+    let (_programs, tools) = programs(&[("python3", "exit 1"), ("node", "exit 0")]);
+    let python = project(Language::Python);
+    native(python.path(), &tools, &mut |_| ()).expect("a program");
+    let javascript = project(Language::JavaScript);
+    let missing = native(javascript.path(), &tools, &mut |_| ()).expect_err("nothing bundles it").to_string();
+    assert!(missing.contains("the package `esbuild`"), "{missing}");
+    fs::create_dir_all(javascript.path().join("node_modules/esbuild")).expect("a package");
+    native(javascript.path(), &tools, &mut |_| ()).expect("a program");
 }
 
 #[cfg(unix)]

@@ -297,10 +297,10 @@ pub(crate) struct Grant {
     #[arg(long, value_name = "GUEST=DIR[:rw]")]
     pub(crate) fs: Vec<String>,
     /// Grant only this capability; repeatable
-    #[arg(long, value_name = "CAPABILITY", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock"])]
+    #[arg(long, value_name = "CAPABILITY", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock", "random"])]
     pub(crate) only: Vec<String>,
     /// Grant this capability beside those granted before; `all` means everything the plugin requests; repeatable
-    #[arg(long, value_name = "CAPABILITY", conflicts_with = "only", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock", "all"])]
+    #[arg(long, value_name = "CAPABILITY", conflicts_with = "only", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock", "random", "all"])]
     pub(crate) add: Vec<String>,
     /// Grant nothing; the plugin runs without the capabilities it requests
     #[arg(long, conflicts_with_all = ["http", "fs", "only", "add"])]

@@ -79,12 +79,12 @@ fn sections(document: &str) -> impl Iterator<Item = Section<'_>> {
 
 /// A heading without its marks: `## `[grants.NAME]`` is `grants.NAME`.
 fn plain(heading: &str) -> String {
-    heading.trim_start_matches('#').trim().trim_matches('`').trim_matches(['[', ']']).to_owned()
+    heading.trim_start_matches('#').trim().replace('`', "").trim_matches(['[', ']']).to_owned()
 }
 
 /// What the documents say about a topic: a whole document, a section, or the rows of tables that name a key.
 fn find(topic: &str) -> Option<String> {
-    let wanted = topic.trim().trim_matches(['[', ']', '`']).to_lowercase();
+    let wanted = topic.trim().replace('`', "").trim_matches(['[', ']']).to_lowercase();
     let name = ALSO.iter().find(|(word, _)| *word == wanted).map_or(&*wanted, |(_, name)| *name);
     if let Some((_, text)) = DOCUMENTS.iter().find(|(known, _)| *known == name || known.replace('.', "-") == name) {
         return Some((*text).to_owned());
@@ -155,6 +155,8 @@ mod tests {
             ("serve", "# The server"),
             ("graph.yaml", "# Loki"),
             ("providers", "## Providers"),
+            ("fields of `config.yaml`", "## Fields of `config.yaml`"),
+            ("fields-of-graph.yaml", "## Fields of `graph.yaml`"),
         ];
         for (topic, beginning) in cases {
             let found = find(topic).unwrap_or_default();

@@ -359,6 +359,10 @@ fn cases_are_chosen_by_name_and_told_in_full() {
     assert!(told.contains("2 cases have no baseline yet") && !told.contains("in cells"), "{told}");
     let (_, told) = test(&["--case", "ada", "--verbose"]);
     assert!(told.contains("1 case has no baseline yet") && told.contains("1 cell call, "), "{told}");
+    for (project, part) in [("nowhere", "there is no folder `nowhere`"), (".", "hotcell plugin new NAME")] {
+        let output = desk.output(&["plugin", "test", project]);
+        assert!(output.status.code() == Some(2) && text(&output).contains(part), "{project}: {}", text(&output));
+    }
     let (code, told) = test(&["--case", "nobody"]);
     assert!(code == Some(2) && told.contains("the cases are fails, greets-ada, greets-bob"), "{told}");
 }
@@ -371,6 +375,11 @@ fn a_shipped_plugin_is_added_by_its_name_and_works() {
     let called = desk.output(&["plugin", "call", "calculator", "calculate", r#"{"expression": "1/3 + 1/6"}"#]);
     assert!(text(&called).contains("0.5") || text(&called).contains("1/2"), "{}", text(&called));
     assert!(text(&desk.output(&["plugin", "add", "calculator"])).contains("is here already"));
+    let pinned = text(&desk.output(&["plugin", "grant", "calculator", "--yes"]));
+    assert!(pinned.contains("it asks for nothing") && pinned.contains("pinned to sha256"), "{pinned}");
+    let beyond = desk.output(&["plugin", "grant", "calculator", "--only", "http", "--yes"]);
+    assert_eq!(beyond.status.code(), Some(2));
+    assert!(text(&beyond).contains("`calculator` does not ask for `http`"), "{}", text(&beyond));
     insta::assert_snapshot!(desk.told(&["plugin", "add", "fetch"]));
     insta::assert_snapshot!(desk.told(&["plugin", "add", "calculater"]));
     let unknown = text(&desk.output(&["plugin", "add", "nonsense"]));

@@ -124,6 +124,16 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 fn cases_in(folder: &Path) -> Result<Vec<(String, Case)>, Failure> {
     let cases = read_cases(folder).map_err(|error| Failure::refused(error.to_string()))?;
     if cases.is_empty() {
+        let project = folder.parent().unwrap_or(folder);
+        if !project.is_dir() {
+            return Err(Failure::refused(format!("there is no folder `{}`", project.display())));
+        }
+        if !["plugin.toml", "Cargo.toml"].iter().any(|file| project.join(file).is_file()) {
+            return Err(Failure::refused(format!("`{}` is not the folder of a plugin project", project.display()))
+                .help(
+                    "it has neither `plugin.toml` nor `Cargo.toml`; create a project with `hotcell plugin new NAME`",
+                ));
+        }
         return Err(Failure::refused(format!("there are no cases in `{}`", folder.display())).help(
             "a case is a JSON file there, such as `{\"tool\": \"add\", \"arguments\": {\"a\": 1}, \"expect\": {\"output\": 1}}`",
         ));

@@ -30,6 +30,7 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
     let words: Vec<String> = grants.in_words().into_iter().chain(plugin.hooks_in_words()).collect();
     let kept = before.is_some_and(|before| *before == grants);
     context.screen.line(match (words.is_empty(), kept) {
+        (true, _) if asked.is_empty() => "it asks for nothing",
         (true, _) => "it will be used without any of that",
         (false, true) => "it keeps what it was granted; it will be allowed to",
         (false, false) => "it will be allowed to",
