@@ -11,6 +11,7 @@ use crate::grants::Grants;
 use crate::own_tls::OwnTls;
 use crate::policy::Denial;
 use crate::record::RecordTerms;
+use crate::requests::Requests;
 use crate::secrets::Secrets;
 use crate::services::{HttpTape, KeyValueStore, LogLine, LogListener, Services};
 
@@ -34,6 +35,8 @@ pub struct Terms {
     pub grants: Arc<Grants>,
     /// What would be granted if the operator trusted the settings as they are: it allows nothing, denials name it.
     pub held_back: Arc<Grants>,
+    /// What the plugin asks for: nothing else can be granted to it, and denials say so. None where grants have no such bound.
+    pub requests: Option<Arc<Requests>>,
     /// Environment variables for the guest: those granted, and those of the graph's own contract.
     pub env: Vec<(String, String)>,
     /// The operator's settings for this plugin.
@@ -78,6 +81,7 @@ impl Terms {
             plugin: plugin.into(),
             grants: Arc::default(),
             held_back: Arc::default(),
+            requests: None,
             env: Vec::new(),
             config: Arc::default(),
             budget: Budget::default(),

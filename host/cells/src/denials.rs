@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::call::Terms;
 use crate::grants::Grants;
 use crate::policy::{Capability, Denial};
+use crate::requests::Requests;
 
 /// Denials that are kept of one call: a guest that tries everything must not fill the host's memory.
 const MAX_DENIALS: usize = 32;
@@ -14,6 +15,7 @@ const MAX_DENIALS: usize = 32;
 pub(crate) struct Denials {
     plugin: Arc<str>,
     held_back: Arc<Grants>,
+    requests: Option<Arc<Requests>>,
     noted: Arc<Mutex<Noted>>,
 }
 
@@ -27,19 +29,21 @@ struct Noted {
 impl Denials {
     /// An empty list for the script or plugin with this name.
     pub(crate) fn new(plugin: &str) -> Self {
-        Self { plugin: plugin.into(), held_back: Arc::default(), noted: Arc::default() }
+        Self { plugin: plugin.into(), held_back: Arc::default(), requests: None, noted: Arc::default() }
     }
 
     /// An empty list for a call on these terms.
     pub(crate) fn of(terms: &Terms) -> Self {
-        Self { held_back: terms.held_back.clone(), ..Self::new(&terms.plugin) }
+        let (held_back, requests) = (terms.held_back.clone(), terms.requests.clone());
+        Self { held_back, requests, ..Self::new(&terms.plugin) }
     }
 
     pub(crate) fn add(&self, capability: Capability) {
         let mut noted = self.noted();
         noted.latest = Some(capability.clone());
         let held_back = capability.is_in(&self.held_back);
-        let denial = Denial { held_back, ..Denial::new(&*self.plugin, capability) };
+        let unasked = self.requests.as_ref().is_some_and(|requests| !capability.is_asked_for(requests));
+        let denial = Denial { held_back, unasked, ..Denial::new(&*self.plugin, capability) };
         if noted.list.len() < MAX_DENIALS && !noted.list.contains(&denial) {
             noted.list.push(denial);
         }

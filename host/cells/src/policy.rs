@@ -15,6 +15,7 @@ pub use self::capability::{Capability, path_grant};
 pub use self::denial::Denial;
 pub use self::private::is_private;
 use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
+use crate::requests::Requests;
 
 /// What a guest asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,6 +262,27 @@ impl Capability {
             Self::Socket => Request::Socket,
         };
         decide(grants, &request).is_allowed()
+    }
+
+    /// Whether a plugin with these requests asks for it. What a plugin does not ask for cannot be granted to it.
+    pub fn is_asked_for(&self, requests: &Requests) -> bool {
+        match self {
+            Self::Directory { guest, access } => {
+                requests.fs.iter().any(|asked| asked.access >= *access && Path::new(guest).starts_with(&asked.guest))
+            }
+            Self::Http { server, method, .. } => server
+                .parse::<HttpGrant>()
+                .is_ok_and(|server| requests.asks_for_server(&HttpGrant { methods: vec![method.clone()], ..server })),
+            Self::Variable { name } => requests.env.contains(name),
+            Self::PreciseClock => requests.clock == ClockGrant::Precise,
+            Self::Secret { name, .. } => requests.secret.iter().any(|asked| asked.name == *name),
+            Self::KeyValue => requests.kv,
+            Self::Model => requests.llm,
+            Self::Tool { name } => requests.tool.iter().any(|asked| asked == name || asked == "*"),
+            Self::Ask => requests.ask,
+            // Asking has nothing to do with these.
+            Self::Socket | Self::FreshRandom | Self::Process => true,
+        }
     }
 }
 

@@ -183,7 +183,7 @@ impl Requests {
         complete.into_iter().filter(|(_, complete)| !complete).map(|(name, _)| name).collect()
     }
 
-    fn asks_for_server(&self, server: &HttpGrant) -> bool {
+    pub(crate) fn asks_for_server(&self, server: &HttpGrant) -> bool {
         self.http.iter().any(|asked| match asked {
             HttpRequested::Server(asked) => asked.covers(server),
             HttpRequested::Any(_) => true,

@@ -107,6 +107,10 @@ impl Harness {
         let replies = Arc::new(Replies::new(&case.replies));
         let (report, call) = self.call(&cell, case, &replies, recording).await?;
         let mut problems: Vec<String> = difference(&case.expect, &report.result).into_iter().collect();
+        // With a grant that nobody can give, a case shows nothing of what a plugin does.
+        let asked = cell.description().map(|description| &description.capabilities);
+        let beyond = asked.map(|asked| asked.exceeded_by(case.grants())).unwrap_or_default();
+        problems.extend(beyond.iter().map(|what| format!("the case grants {what}, which the plugin does not ask for")));
         problems.extend(replies.missing());
         if !recording {
             let unused = replies.unused();

@@ -198,6 +198,7 @@ impl PluginRegistry {
             env: granted_variables(&grants, environment),
             config: settings.config(&name),
             held_back: settings.held_back(&name),
+            requests: Some(Arc::new(plugin.description.capabilities.clone())),
             secrets: settings.secrets(&name, &|variable| environment.get(variable)),
             kv,
             grants,

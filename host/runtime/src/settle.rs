@@ -57,8 +57,9 @@ pub fn for_models(error: &str) -> String {
 }
 
 /// What begins advice for the operator.
-const ADVICE: [&str; 3] = [
+const ADVICE: [&str; 4] = [
     "; to grant it, write into `hotcell.toml`",
+    "; its description does not ask for it",
     "; `hotcell.toml` would grant it",
     ": to grant it, write into `hotcell.toml`",
 ];
@@ -130,8 +131,11 @@ mod tests {
         let error = format!("it failed\n{denial}\nafter");
         let told = "it failed\n`a.py` asked for `kv`, a store of its own, which is not granted\nafter";
         assert_eq!(for_models(&error), told);
-        let held_back = Denial { held_back: true, ..denial };
-        assert_eq!(for_models(&format!("it failed\n{held_back}\nafter")), told);
+        let held_back = Denial { held_back: true, ..denial.clone() };
+        let unasked = Denial { unasked: true, ..denial };
+        for denial in [held_back, unasked] {
+            assert_eq!(for_models(&format!("it failed\n{denial}\nafter")), told);
+        }
         assert_eq!(for_models("nothing of that kind"), "nothing of that kind");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn withhold(terms: &mut Terms, site: &CallSite) {
 
 /// Tells the run of what a call asked for that was withheld.
 pub(crate) fn tell(denials: &[Denial], site: &CallSite) {
-    for Denial { plugin, capability, held_back } in denials {
+    for Denial { plugin, capability, held_back, .. } in denials {
         if *held_back && outward(capability).is_some_and(|outward| !site.may(outward)) {
             site.withhold(format_args!("`{plugin}`: {capability}"));
         }

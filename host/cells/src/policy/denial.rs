@@ -17,6 +17,9 @@ pub struct Denial {
     /// Whether `hotcell.toml` grants it and does not count, because the operator does not trust it.
     #[serde(default, skip_serializing_if = "crate::grants::is_default")]
     pub held_back: bool,
+    /// Whether the plugin does not even ask for it, so that nobody can grant it.
+    #[serde(default, skip_serializing_if = "crate::grants::is_default")]
+    pub unasked: bool,
 }
 
 impl Denial {
@@ -32,6 +35,10 @@ impl Denial {
                     `hotcell trust DIR`"
                 .to_owned();
         }
+        if self.unasked {
+            return "its description does not ask for it, so nobody can grant it; its author adds it to `capabilities`"
+                .to_owned();
+        }
         match self.capability.grant_line() {
             Some(line) => format!("to grant it, write into `hotcell.toml`:\n[grants.{}]\n{line}", quoted(&self.plugin)),
             None => "nothing grants it".to_owned(),
@@ -40,7 +47,7 @@ impl Denial {
 
     /// A request of the script or plugin of that name that was denied.
     pub fn new(plugin: impl Into<String>, capability: Capability) -> Self {
-        Self { plugin: plugin.into(), capability, held_back: false }
+        Self { plugin: plugin.into(), capability, held_back: false, unasked: false }
     }
 
     /// The same with other texts in the place of what the guest wrote.

@@ -58,6 +58,15 @@ async fn what_is_not_granted_is_denied_with_its_name() {
 }
 
 #[tokio::test]
+async fn what_a_plugin_does_not_ask_for_is_denied_without_advice_that_cannot_be_followed() {
+    let desk = Desk::new(GRAPH);
+    desk.plugin("probe", "probe", &[], json!({ "llm": true }), "llm = true");
+    let (_, model) = desk.run(calls("probe", json!({ "do": "remember", "text": "x" }))).await;
+    let told = told(&model);
+    assert!(told.contains("its description does not ask for it") && !told.contains("write into"), "{told}");
+}
+
+#[tokio::test]
 async fn attack_55_57_a_tool_gets_a_placeholder_and_no_secret() {
     let (_, model) = desk(ALL).run(calls("probe", json!({ "do": "secret", "name": "KEY" }))).await;
     assert!(told(&model).starts_with("hotcell-secret-"), "{}", told(&model));
