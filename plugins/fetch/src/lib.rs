@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use hotcell_plugin::{Error, Value, config, http, plugin, tool};
 
-plugin! { tools: [fetch, fetch_url, fetch_url_via_curl, web_search, web_search_loki, web_search_coyote] }
+plugin! {
+    tools: [fetch, fetch_url, fetch_url_via_curl, web_search, web_search_loki, web_search_coyote],
+    capabilities: { http: ["*"] },
+}
 
 /// How often a page may send on to another.
 const REDIRECTS: usize = 5;

@@ -10,7 +10,10 @@ use std::time::Duration;
 use hotcell_plugin::http::{self, Response};
 use hotcell_plugin::{Error, Json, Reply, Request, Value, connector, json, plugin, secrets};
 
-plugin! { connector: webhook }
+plugin! {
+    connector: webhook,
+    capabilities: { http: ["*"], secret: { WEBHOOK_TOKEN: "for headers of requests" } },
+}
 
 /// How the author of the graph set the connector up.
 #[derive(Debug, PartialEq, Value)]
@@ -49,7 +52,8 @@ enum Method {
 struct SecretHeader {
     /// The name of the header, such as `authorization`.
     header: String,
-    /// The name of the secret, as it was granted.
+    /// The name of the secret, which has to be granted.
+    #[value(default = "WEBHOOK_TOKEN")]
     secret: String,
     /// What stands before it, such as `Bearer `.
     #[value(default = "")]

@@ -29,7 +29,7 @@ impl Parse for Capabilities {
             }
             let value = match key.as_str() {
                 "http" => list(texts(&content)?, |text| {
-                    let fits = text.starts_with("https://") || text.starts_with("http://");
+                    let fits = text == "*" || text.starts_with("https://") || text.starts_with("http://");
                     fits.then_some(()).ok_or("a server is written with `https://` or `http://` before it")
                 })?,
                 "env" | "tool" => list(texts(&content)?, |_| Ok(()))?,

@@ -114,7 +114,7 @@ pub fn value(item: TokenStream) -> TokenStream {
 /// All may be left out: `name` (the crate's), `version` and `description` (those of the crate), `tools`, `nodes`,
 /// `hooks` (lists of functions), `script`, `connector` (one function), and `capabilities`, which asks the operator for
 /// `http: [...]`, `secret: { NAME: "why" }`, `env: [...]`, `fs: { "/data": read }`, `tool: [...]`, `kv: true`,
-/// `llm: true`, `ask: true`, `clock: precise`, `random: fresh`.
+/// `llm: true`, `ask: true`, `clock: precise`, `random: fresh`. `http: ["*"]` asks for servers that only the operator can know.
 ///
 /// It makes a constant `PLUGIN`, of use in tests.
 #[proc_macro]

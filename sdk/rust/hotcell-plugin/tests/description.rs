@@ -14,7 +14,7 @@ plugin! {
     hooks: [watch],
     connector: send,
     capabilities: {
-        http: ["https://a.example", "http://localhost:8080"],
+        http: ["https://a.example", "http://localhost:8080", "*"],
         secret: { KEY: "for \"it\"" },
         env: ["LANG"],
         fs: { "/data": read, "/out": write },
@@ -154,7 +154,7 @@ fn the_plugin_itself_is_described() -> Result<(), String> {
     assert_eq!(
         description["capabilities"],
         json!({
-            "http": ["https://a.example", "http://localhost:8080"],
+            "http": ["https://a.example", "http://localhost:8080", "*"],
             "secret": [{ "name": "KEY", "why": "for \"it\"" }],
             "env": ["LANG"],
             "fs": [{ "guest": "/data", "access": "read" }, { "guest": "/out", "access": "read-write" }],
