@@ -27,6 +27,9 @@ pub enum RunError {
     /// Variables without default were not given
     #[error("{}", missing_variables(.0))]
     MissingVariables(Vec<String>),
+    /// Inputs without default were not given
+    #[error("{}", missing_inputs(.0))]
+    MissingInputs(Vec<String>),
     /// Variables were given that the graph does not declare
     #[error("the graph declares no variable {}", list(.0))]
     UnknownVariables(Vec<String>),
@@ -136,6 +139,11 @@ pub(crate) struct Part {
 pub(crate) fn missing_variables(names: &[String]) -> String {
     let verb = if names.len() == 1 { "variable has" } else { "variables have" };
     format!("the graph's {verb} no value and no default: {}", list(names))
+}
+
+pub(crate) fn missing_inputs(names: &[String]) -> String {
+    let (inputs, have) = if names.len() == 1 { ("input", "has") } else { ("inputs", "have") };
+    format!("the {inputs} {} {have} no value and no default", list(names))
 }
 
 pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {

@@ -1,9 +1,9 @@
 //! Whether what goes into a run and what comes out of it has the form that the graph declares.
 
-use hotcell_graph::Value;
 use hotcell_graph::ir::Graph;
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
+use hotcell_graph::{Key, Value};
 
 use crate::outcome::{InputMisfit, RunError};
 use crate::run_input::{RunInput, check_state, check_variables};
@@ -25,9 +25,25 @@ impl RunInput {
     pub fn check(&self, graph: &Graph) -> Result<(), RunError> {
         check_variables(graph, self)?;
         check_state(graph, self)?;
+        check_inputs(graph, self)?;
         check_input(graph, self)?;
         Ok(())
     }
+}
+
+/// Looks whether a graph that is called like a function is given all that it needs. What a thread keeps may be given already.
+fn check_inputs(graph: &Graph, given: &RunInput) -> Result<(), RunError> {
+    if graph.results.is_none() || given.thread.is_some() || given.earlier.is_some() || given.after.is_some() {
+        return Ok(());
+    }
+    let has_value = |key: &Key| {
+        given.state.get(key).is_some()
+            || graph.optional.contains(key)
+            || graph.initial_state.iter().any(|(initial, _)| initial == key)
+    };
+    let missing: Vec<String> =
+        graph.open_state.iter().filter(|key| !has_value(key)).map(|key| key.to_string()).collect();
+    if missing.is_empty() { Ok(()) } else { Err(RunError::MissingInputs(missing)) }
 }
 
 /// Looks at structured input: values of the state, or a text that is a JSON object. Other texts are messages.

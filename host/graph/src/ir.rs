@@ -82,6 +82,8 @@ pub struct Graph {
     pub conversation: Option<Key>,
     /// The keys whose first values a caller may give
     pub open_state: Vec<Key>,
+    /// Those of them that have a value of their own where the caller of a graph with [`results`](Self::results) gives none
+    pub optional: Vec<Key>,
     /// Whether a caller may give first values of any key
     pub is_open: bool,
     /// A JSON schema that structured input has to fit: values of the state, or a text that is a JSON object
@@ -415,6 +417,7 @@ impl Graph {
             input_key: None,
             conversation: None,
             open_state: Vec::new(),
+            optional: Vec::new(),
             is_open: false,
             input_schema: None,
             failure_record: FailureRecord::default(),

@@ -41,6 +41,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         }
         HostError::Run(
             RunError::MissingVariables(_)
+            | RunError::MissingInputs(_)
             | RunError::UnknownVariables(_)
             | RunError::UnknownState(_)
             | RunError::Input(_)

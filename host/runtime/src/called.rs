@@ -25,7 +25,7 @@ pub fn input_schema(agent: &Agent) -> Value {
     }
     for input in inputs_of(agent) {
         properties.insert(input.to_string(), json!({ "description": "An input of the flow" }));
-        let has_default = graph.initial_state.iter().any(|(key, _)| key == input);
+        let has_default = graph.optional.contains(input) || graph.initial_state.iter().any(|(key, _)| key == input);
         required.extend((!has_default).then(|| input.to_string()));
     }
     for variable in &graph.variables {

@@ -222,6 +222,7 @@ impl From<HostError> for Problem {
             HostError::Run(RunError::Ended { run, status }) => Problem::ended(&run, status),
             HostError::Run(
                 ref refused @ (RunError::MissingVariables(_)
+                | RunError::MissingInputs(_)
                 | RunError::UnknownVariables(_)
                 | RunError::UnknownState(_)
                 | RunError::Input(_)

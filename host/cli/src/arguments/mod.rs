@@ -70,7 +70,7 @@ pub(crate) enum ColourWhen {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Create a small agent that runs without a model, to begin with
+    /// Create a small agent to start from; it runs without a model
     New(New),
     /// Run an agent or graph
     Run(Run),
@@ -80,10 +80,10 @@ pub(crate) enum Command {
     Graph(Graph),
     /// Convert an agent of any language to the Open Agent Specification
     Convert(Convert),
-    /// Look at agents
+    /// Inspect agents
     #[command(subcommand)]
     Agent(Agent),
-    /// Improve meshes
+    /// Search for better settings of meshes
     #[command(subcommand)]
     Mesh(Mesh),
     /// Inspect and continue runs
@@ -93,16 +93,16 @@ pub(crate) enum Command {
     Plugin(Box<Plugin>),
     /// Serve plugins and agents as tools over the Model Context Protocol
     Mcp(Mcp),
-    /// Serve agents, their runs and the people who answer them over HTTP
+    /// Serve agents and their runs over HTTP, with an inbox for questions to people
     Serve(Serve),
     /// Trust the grants in a folder's `hotcell.toml`, or revoke that trust
     Trust(Trust),
     /// Explain a file, a key or a limit, such as `hotcell.toml`, `hooks` or `fuel`
     Explain(Explain),
-    /// Remove compiled code from the cache; it is compiled again when it is needed
+    /// Remove compiled code from the cache; it is compiled again when needed
     ///
-    /// The cache never has more than 4 GiB, and nothing in it that was not used for 60 days. Runs are removed by
-    /// `hotcell runs prune`, data of plugins by `hotcell plugin remove --purge`.
+    /// The cache holds at most 4 GiB, and drops what was not used for 60 days. To remove runs, use `hotcell runs prune`; to remove
+    /// data of plugins, `hotcell plugin remove --purge`.
     Clean(Clean),
     /// Print a shell completion script
     Completions(Completions),
@@ -113,7 +113,7 @@ pub(crate) struct New {
     /// Name of the agent
     pub(crate) name: String,
     /// Language of the agent
-    #[arg(long, value_parser = ["loki", "sherma", "agent-spec"], default_value = "loki")]
+    #[arg(long, value_parser = ["loki", "sherma", "agent-spec", "agentloom", "leafmesh"], default_value = "loki")]
     pub(crate) lang: String,
     /// Folder to create [default: the agent's name]
     #[arg(long, value_name = "DIR")]
@@ -122,10 +122,10 @@ pub(crate) struct New {
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
-    /// Only what was not used for this time, such as `12h` or `7d`; uses are noted once a day
+    /// Remove only what was not used for this long, such as `12h` or `7d`; uses are recorded once a day
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) unused_for: Option<Duration>,
-    /// Only show how much would be removed
+    /// Show how much would be removed, without removing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -228,7 +228,7 @@ pub(crate) struct Evolve {
     pub(crate) path: PathBuf,
     #[command(flatten)]
     pub(crate) to: OutputFile,
-    /// Most settings to score
+    /// Maximum number of settings to score
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) evaluations: u64,
     /// Seed of the search [default: the time]

@@ -2,9 +2,27 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::MorePlugins;
+
+/// The languages of plugins, also by their whole names.
+fn languages() -> impl TypedValueParser<Value = String> {
+    let named = |name: &'static str, alias: &'static str| PossibleValue::new(name).alias(alias);
+    let names = [
+        PossibleValue::new("rust"),
+        PossibleValue::new("python"),
+        named("js", "javascript"),
+        named("ts", "typescript"),
+        PossibleValue::new("c"),
+    ];
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "javascript" => "js".to_owned(),
+        "typescript" => "ts".to_owned(),
+        _ => name,
+    })
+}
 
 /// Where plugins are looked for, and for which agent.
 #[derive(Debug, Args)]
@@ -25,7 +43,7 @@ pub(crate) enum Plugin {
     /// They go into a folder of hotcell's own. A project that has its own, in `node_modules` or `.venv`, uses those.
     Setup {
         /// Programming language
-        #[arg(value_parser = ["rust", "python", "js", "ts", "c"])]
+        #[arg(value_parser = languages())]
         lang: String,
     },
     /// Build a plugin's component, validate it, and show what it provides and requests
@@ -38,7 +56,7 @@ pub(crate) enum Plugin {
     Test(PluginTest),
     /// Build a plugin and benchmark the calls of its test cases
     Bench(PluginBench),
-    /// Call one tool of a plugin, and print what it answers
+    /// Call one tool of a plugin and print its result
     Call(PluginCall),
     /// Run a changed component over the recorded calls of past runs and report what differs
     Replay(PluginReplay),
@@ -180,7 +198,7 @@ pub(crate) struct PluginNew {
     #[arg(long, value_parser = ["tool", "script", "connector", "hooks", "node"], default_value = "tool")]
     pub(crate) kind: String,
     /// Programming language
-    #[arg(long, value_parser = ["rust", "python", "js", "ts", "c"], default_value = "rust")]
+    #[arg(long, value_parser = languages(), default_value = "rust")]
     pub(crate) lang: String,
     /// Folder to create [default: the plugin's name]
     #[arg(long, value_name = "DIR")]

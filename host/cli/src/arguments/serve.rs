@@ -8,12 +8,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::{RunWith, age};
 
 /// Every agent below the folders is served, in any language. The API is the Agent Protocol; `/openapi.json` describes it.
-/// On SIGTERM or Ctrl-C the server begins no more runs; what is not done after `--drain` goes on at its next start.
+/// On SIGTERM or Ctrl-C the server starts no more runs; runs that have not finished after `--drain` are resumed at its next start.
 ///
 /// With `--config`, one server has several tenants, each with agents, runs, keys and limits of its own.
 ///
-/// Without API keys everybody who can reach the address may do everything, so only loopback addresses are accepted. As soon as
-/// there is a key, every request needs one.
+/// Without API keys, anyone who can reach the address may do anything, so only loopback addresses are accepted. As soon as a key
+/// exists, every request needs one.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Serve {
@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     /// Address to post to when a run asks a question or ends; signed with `HOTCELL_WEBHOOK_SECRET`
     #[arg(long, value_name = "URL", value_parser = web_address)]
     pub(crate) webhook: Option<String>,
-    /// Server to which clients may have webhooks of their own runs posted, such as `https://*.example.com`; repeatable
+    /// Server that clients may name for webhooks of their own runs, such as `https://*.example.com`; repeatable
     #[arg(long = "webhook-to", value_name = "SERVER")]
     pub(crate) webhook_servers: Vec<String>,
     /// Maximum number of runs to work on at a time
@@ -56,7 +56,8 @@ pub(crate) struct Serve {
     /// How long runs may take to finish on shutdown, such as `20s`
     #[arg(long, default_value = "20s", value_name = "TIME", value_parser = age)]
     pub(crate) drain: Duration,
-    /// How to notice changed agent files: `auto` (the system says so), `off`, or how often to look, such as `5s` for network folders
+    /// How to detect changed agent files: `auto` (by events of the system), `off`, or by polling at this interval, such as `5s` for
+    /// network folders
     #[arg(long, default_value = "auto", value_name = "auto|off|TIME", value_parser = watching)]
     pub(crate) watch: hotcell_serve::Watching,
     #[command(flatten)]
@@ -121,7 +122,7 @@ pub(crate) enum ServeKey {
         #[arg(long, value_name = "TIME", value_parser = age)]
         expires: Option<Duration>,
     },
-    /// List keys, without what proves their possession
+    /// List keys with their names, roles and expiry; never the secret part
     List {
         /// Write one JSON line per key
         #[arg(long)]

@@ -6,8 +6,10 @@ use super::{Context, HostArguments, check_output, put_data, wait};
 use crate::arguments::{Graph, PictureFormat};
 use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
+use crate::untrusted::one_line;
 
 pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failure> {
+    let format = format(&arguments)?;
     check_output(arguments.to.output.as_deref())?;
     let host =
         context.host(HostArguments { without_runs: arguments.run.is_none(), ..arguments.more.clone().into() })?;
@@ -33,7 +35,7 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
         None => None,
     };
     let picture = Picture::new(&agent.graph, history.as_ref());
-    let text = match format(&arguments) {
+    let text = match format {
         PictureFormat::Mermaid => picture.mermaid(),
         PictureFormat::Svg => picture.svg(),
         PictureFormat::Dot => picture.dot(),
@@ -42,14 +44,17 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-fn format(arguments: &Graph) -> PictureFormat {
+fn format(arguments: &Graph) -> Result<PictureFormat, Failure> {
     if let Some(format) = arguments.format {
-        return format;
+        return Ok(format);
     }
-    let extension = arguments.to.output.as_deref().and_then(|output| output.extension()).and_then(|name| name.to_str());
-    match extension {
-        Some("svg") => PictureFormat::Svg,
-        Some("dot" | "gv") => PictureFormat::Dot,
-        _ => PictureFormat::Mermaid,
+    let extension =
+        arguments.to.output.as_deref().and_then(|output| output.extension()).map(|name| name.to_string_lossy());
+    match extension.as_deref() {
+        Some("svg") => Ok(PictureFormat::Svg),
+        Some("dot" | "gv") => Ok(PictureFormat::Dot),
+        None | Some("mmd" | "mermaid" | "md" | "txt") => Ok(PictureFormat::Mermaid),
+        Some(other) => Err(Failure::refused(format!("no format has the extension `.{}`", one_line(other, 20)))
+            .help("use `.svg`, `.dot` or `.mmd`, or name the format with `--format`")),
     }
 }

@@ -107,6 +107,9 @@ impl From<MorePlugins> for HostArguments {
 impl Context {
     /// A host as the command line describes it.
     fn host(&self, arguments: HostArguments) -> Result<Host, Failure> {
+        if let Some(missing) = arguments.plugins.iter().find(|folder| !folder.is_dir()) {
+            return Err(Failure::refused(format!("there is no plugin folder `{}`", missing.display())));
+        }
         let journal = match &self.global.journal {
             _ if arguments.without_runs => JournalChoice::Memory,
             None => JournalChoice::Default,
@@ -309,6 +312,10 @@ impl From<HostError> for Failure {
             HostError::Run(RunError::MissingVariables(names)) => {
                 let them = if names.len() == 1 { "it" } else { "them" };
                 Some(format!("give {them} with `--var NAME=VALUE`"))
+            }
+            HostError::Run(RunError::MissingInputs(names)) => {
+                let them = if names.len() == 1 { "it" } else { "them" };
+                Some(format!("give {them} with `--inputs JSON`"))
             }
             _ => None,
         };

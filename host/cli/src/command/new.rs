@@ -19,7 +19,7 @@ struct Template {
     run: &'static str,
 }
 
-const TEMPLATES: [Template; 3] = [
+const TEMPLATES: [Template; 5] = [
     Template {
         language: "loki",
         files: &[
@@ -40,6 +40,22 @@ const TEMPLATES: [Template; 3] = [
             ("tools.py", include_str!("../../templates/agent-spec/tools.py")),
         ],
         run: "hotcell run . --inputs '{\"name\": \"Ada\"}'",
+    },
+    Template {
+        language: "agentloom",
+        files: &[
+            ("workflow.yaml", include_str!("../../templates/agentloom/workflow.yaml")),
+            ("replies.json", include_str!("../../templates/agentloom/replies.json")),
+        ],
+        run: "hotcell run workflow.yaml --state '{\"name\": \"Ada\"}'",
+    },
+    Template {
+        language: "leafmesh",
+        files: &[
+            ("config.yaml", include_str!("../../templates/leafmesh/config.yaml")),
+            ("agency/greeter.py", include_str!("../../templates/leafmesh/agency/greeter.py")),
+        ],
+        run: "hotcell run . Ada",
     },
 ];
 

@@ -76,6 +76,12 @@ fn a_prompt_or_inputs_that_nothing_uses_are_refused() {
     let (code, _, told) = said(&desk, &["run", "flow.yaml", "kitchen", "--components", WITH_PARTS]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("nothing in `measure` uses a prompt") && told.contains("`--inputs JSON`"), "{told}");
+    let (code, _, told) = said(&desk, &["run", "flow.yaml", "--components", WITH_PARTS]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(
+        told.contains("the input `room` has no value and no default") && told.contains("`--inputs JSON`"),
+        "{told}"
+    );
     desk.write("graph.yaml", GRAPH);
     let (code, out, told) = said(&desk, &["run", ".", "--inputs", r#"{"who": "x"}"#, "--json"]);
     assert_eq!(code, Some(2), "{told}");

@@ -368,16 +368,18 @@ fn the_command_introduces_itself() {
 /// What is printed after an agent was made can be typed as it stands, and works.
 #[test]
 fn a_new_agent_of_each_language_runs() {
-    for (language, result) in [("loki", "Hello, Ada!"), ("sherma", "Hello, Ada!"), ("agent-spec", "Hello, Ada!")] {
+    for language in ["loki", "sherma", "agent-spec", "agentloom", "leafmesh"] {
+        let result = "Hello, Ada!";
         let desk = Desk::new();
         let made = desk.output(&["new", "hello", "--lang", language]);
         let told = String::from_utf8(made.stdout).unwrap();
         assert_eq!(made.status.code(), Some(0), "{language}");
         let steps: Vec<&str> = told.split("now:\n").nth(1).unwrap().lines().map(str::trim).collect();
         assert_eq!(steps[0], "cd hello");
-        let checked = desk.output(&["check", "hello"]);
+        let place = if language == "agentloom" { "hello/workflow.yaml" } else { "hello" };
+        let checked = desk.output(&["check", place]);
         let told = String::from_utf8_lossy(&checked.stdout).into_owned();
-        assert!(told.starts_with("ok: hello (graph `hello`"), "{language}: {told}");
+        assert!(told.starts_with(&format!("ok: {place} (graph `hello`")), "{language}: {told}");
         let run = format!("cd hello && {}", steps[1].replace("hotcell", env!("CARGO_BIN_EXE_hotcell")));
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &run]).current_dir(desk.path("")).env_clear().env("HOME", desk.path(""));

@@ -29,6 +29,8 @@ fn the_extension_of_the_output_decides_the_form() {
     }
     assert!(desk.output(&["graph", ".", "-o", "d.txt", "--format", "svg"]).status.success());
     assert!(read(&desk.path("d.txt")).starts_with("<svg "));
+    assert_eq!(desk.output(&["graph", ".", "-o", "e.png"]).status.code(), Some(2));
+    assert!(!desk.path("e.png").exists());
 }
 
 #[test]

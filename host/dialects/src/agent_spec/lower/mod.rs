@@ -208,6 +208,8 @@ impl OwnKeys {
         graph.reducers.insert(self.conversation.clone(), Reducer::Converse);
         graph.initial_state.push((self.conversation.clone(), Value::List(Default::default())));
         graph.open_state = inputs.iter().map(|input| input.title.clone()).collect();
+        let optional = inputs.iter().filter(|input| input.default.is_some());
+        graph.optional = optional.map(|input| input.title.clone()).collect();
         graph.open_state.push(self.conversation.clone());
         graph.results = Some(self.results.clone());
         graph.output_schema = (!outputs.is_empty()).then(|| {
