@@ -22,6 +22,7 @@ use wasip2::random::random::get_random_bytes;
 
 use crate::bindings::hotcell::cell::http;
 use crate::event_loop::EventLoop;
+use crate::places::BEFORE;
 use crate::text::{self, Encoding};
 use crate::typescript;
 
@@ -364,8 +365,7 @@ fn compile(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResul
 
 /// The function that a CommonJS source is the body of.
 pub(crate) fn common_function(file: &str, source: &str, context: &mut Context) -> JsResult<JsValue> {
-    // On one line with the source's first, so that line numbers stay true.
-    let wrapped = format!("(function (exports, require, module, __filename, __dirname) {{{source}\n}})");
+    let wrapped = format!("{BEFORE}{source}\n}})");
     context.eval(Source::from_bytes(wrapped.as_bytes()).with_path(Path::new(file)))
 }
 

@@ -7,6 +7,7 @@
 mod event_loop;
 mod host;
 mod loader;
+mod places;
 mod session;
 mod text;
 mod typescript;

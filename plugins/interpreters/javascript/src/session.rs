@@ -17,6 +17,7 @@ use wasip2::cli::environment::get_environment;
 use crate::event_loop::{CallClock, EventLoop, Hooks};
 use crate::host;
 use crate::loader::Loader;
+use crate::places;
 use crate::typescript::{self, ModuleSystem};
 
 /// Calls within calls before the script fails; near what Node allows.
@@ -135,7 +136,7 @@ impl Session {
         match result {
             Ok(code) => code,
             Err(error) => {
-                let text = self.describe(&error);
+                let text = places::corrected(&self.describe(&error), file_name, source);
                 output::write(Stream::Stderr, text.as_bytes());
                 1
             }

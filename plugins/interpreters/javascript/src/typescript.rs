@@ -33,9 +33,10 @@ pub(crate) struct Prepared {
 /// The error is the text of a `SyntaxError`, with the place.
 pub(crate) fn prepare(file_name: &str, source: &str) -> Result<Prepared, String> {
     let source = without_shebang(source);
-    let extension = Path::new(file_name).extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    match extension.to_ascii_lowercase().as_str() {
-        "ts" | "mts" | "cts" | "tsx" => lower(file_name, &source),
+    if is_typescript(file_name) {
+        return lower(file_name, &source, false).map(|(prepared, _)| prepared);
+    }
+    match extension(file_name).as_str() {
         "mjs" => Ok(Prepared { source, system: ModuleSystem::Ecma }),
         "cjs" => Ok(Prepared { source, system: ModuleSystem::Common }),
         _ => {
@@ -43,6 +44,17 @@ pub(crate) fn prepare(file_name: &str, source: &str) -> Result<Prepared, String>
             Ok(Prepared { source, system })
         }
     }
+}
+
+fn extension(file_name: &str) -> String {
+    Path::new(file_name)
+        .extension()
+        .map(|extension| extension.to_string_lossy().to_ascii_lowercase())
+        .unwrap_or_default()
+}
+
+fn is_typescript(file_name: &str) -> bool {
+    ["ts", "mts", "cts", "tsx"].contains(&extension(file_name).as_str())
 }
 
 /// A leading `#!` line is a comment to Node; the line stays, so that line numbers do.
@@ -63,7 +75,16 @@ fn system_of(source: &str) -> ModuleSystem {
     if parsed.program.source_type.is_module() { ModuleSystem::Ecma } else { ModuleSystem::Common }
 }
 
-fn lower(file_name: &str, source: &str) -> Result<Prepared, String> {
+/// Something that was moved when types were dropped; lines and columns are counted from 0.
+struct Moved {
+    line: usize,
+    column: usize,
+    /// The line and the column in the author's text
+    from: (usize, usize),
+}
+
+/// JavaScript of TypeScript, and, if that is wanted, where everything was before.
+fn lower(file_name: &str, source: &str, mapped: bool) -> Result<(Prepared, Vec<Moved>), String> {
     let allocator = Allocator::default();
     let kind = SourceType::ts().with_unambiguous(true);
     let parsed = Parser::new(&allocator, source, kind).parse();
@@ -86,8 +107,37 @@ fn lower(file_name: &str, source: &str) -> Result<Prepared, String> {
     if let Some(problem) = transformed.diagnostics.first() {
         return Err(describe(file_name, source, problem));
     }
-    let printed = Codegen::new().with_options(CodegenOptions::default()).build(&program);
-    Ok(Prepared { source: printed.code, system })
+    let options = CodegenOptions { source_map_path: mapped.then(|| file_name.into()), ..CodegenOptions::default() };
+    let printed = Codegen::new().with_options(options).build(&program);
+    let places = printed.map.iter().flat_map(|map| map.get_tokens()).map(|token| Moved {
+        line: token.get_dst_line() as usize,
+        column: token.get_dst_col() as usize,
+        from: (token.get_src_line() as usize, token.get_src_col() as usize),
+    });
+    let places = places.collect();
+    Ok((Prepared { source: printed.code, system }, places))
+}
+
+/// Where the author wrote what the engine was given.
+pub(crate) struct Places(Option<Vec<Moved>>);
+
+impl Places {
+    /// The place of what is at a line and a column of the source that the engine was given; all are counted from 1.
+    pub(crate) fn written(&self, line: usize, column: usize) -> Option<(usize, usize)> {
+        let Some(moved) = &self.0 else { return Some((line, column)) };
+        let before = moved.iter().filter(|place| place.line + 1 == line && place.column < column);
+        let (line, column) = before.max_by_key(|place| place.column)?.from;
+        Some((line + 1, column + 1))
+    }
+}
+
+/// The same as [`prepare`], with the places of everything.
+pub(crate) fn prepare_with_places(file_name: &str, source: &str) -> Result<(Prepared, Places), String> {
+    if is_typescript(file_name) {
+        return lower(file_name, &without_shebang(source), true)
+            .map(|(prepared, moved)| (prepared, Places(Some(moved))));
+    }
+    prepare(file_name, source).map(|prepared| (prepared, Places(None)))
 }
 
 fn describe(file_name: &str, source: &str, problem: &OxcDiagnostic) -> String {

@@ -1,0 +1,1 @@
+const a = null; console.log(a.b);
