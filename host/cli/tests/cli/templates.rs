@@ -24,6 +24,10 @@ pub(crate) fn hotcell(desk: &Desk, arguments: &[&str]) -> Output {
     for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
         command.env(name, env::var_os(name).map_or_else(|| home.join(folder), PathBuf::from));
     }
+    // `hotcell plugin setup` installed tools there for all tests.
+    if let Some(tools) = env::var_os("HOTCELL_TEST_TOOLS") {
+        command.env("XDG_DATA_HOME", tools);
+    }
     // What plugins in Rust share is compiled once.
     command.env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/templates"));
     command.output().unwrap()
