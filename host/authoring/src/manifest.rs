@@ -137,7 +137,7 @@ mod tests {
         let good = "name = \"x\"\nkind = [\"tool\", \"hooks\"]\nlanguage = \"c\"\nsource = \"src/plugin.c\"\n";
         assert_eq!(problem(good), "accepted");
         let cases = [
-            (good.replace("\"x\"", "\"a b\""), "`a b` is no name"),
+            (good.replace("\"x\"", "\"a b\""), "`a b` is not a valid plugin name"),
             (good.replace("\"c\"", "\"cobol\""), "cobol"),
             (good.replace("[\"tool\", \"hooks\"]", "[]"), "`kind` is empty"),
             (good.replace("src/", "../"), "inside the project"),

@@ -105,7 +105,7 @@ impl fmt::Display for Language {
 /// Why a plugin cannot be called so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{name}` is no name for a plugin: it has to be made of 1 to {MAX_NAME} ASCII letters, digits, `_`, `-` and `.`, with \
+    "`{name}` is not a valid plugin name: use 1 to {MAX_NAME} ASCII letters, digits, `_`, `-` and `.`, with \
      at most one `:` between two such parts, as in `weather` or `acme:weather`"
 )]
 pub struct NameError {

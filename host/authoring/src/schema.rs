@@ -120,7 +120,7 @@ fn check(schema: &Value, place: &str, depth: usize) -> Result<(), String> {
             && key != ANNOTATION
             && let Some(near) = nearest(key)
         {
-            return Err(format!("{place}: `{key}` is no keyword of JSON Schema; did you mean `{near}`?"));
+            return Err(format!("{place}: `{key}` is not a keyword of JSON Schema; did you mean `{near}`?"));
         }
     }
     check_type(object, place)?;
@@ -154,7 +154,7 @@ fn check_type(schema: &Map<String, Value>, place: &str) -> Result<(), String> {
     };
     for name in names {
         if !name.as_str().is_some_and(|name| TYPES.contains(&name)) {
-            return Err(format!("{place}: {name} is no type of JSON Schema; they are `{}`", TYPES.join("`, `")));
+            return Err(format!("{place}: {name} is not a JSON Schema type; they are `{}`", TYPES.join("`, `")));
         }
     }
     Ok(())
@@ -179,7 +179,7 @@ fn check_required(schema: &Map<String, Value>, place: &str) -> Result<(), String
     match named.into_iter().find(|name| !properties.contains_key(*name)) {
         Some(name) if !lets_in_more && (is_closed || !properties.is_empty()) => {
             let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-            Err(format!("{place}: `{name}` is required and is no property; they are `{}`", known.join("`, `")))
+            Err(format!("{place}: `{name}` is required but not a property; they are `{}`", known.join("`, `")))
         }
         _ => Ok(()),
     }
@@ -258,16 +258,16 @@ mod tests {
         let wrong = [
             (
                 json!({ "typ": "object" }),
-                "`find`, parameters: `typ` is no keyword of JSON Schema; did you mean `type`?",
+                "`find`, parameters: `typ` is not a keyword of JSON Schema; did you mean `type`?",
             ),
             (json!({ "type": "object", "requierd": ["a"] }), "did you mean `required`?"),
             (json!({ "Properties": {} }), "did you mean `properties`?"),
             (json!({ "properties": { "a": { "descripton": "x" } } }), "`find`, parameters.a: `descripton`"),
-            (json!({ "items": { "type": "strng" } }), "parameters.items: \"strng\" is no type"),
+            (json!({ "items": { "type": "strng" } }), "parameters.items: \"strng\" is not a JSON Schema type"),
             (json!({ "type": "object", "required": ["citty"], "properties": { "city": {} } }), "`citty` is required"),
             (
                 json!({ "required": ["b"], "properties": { "a": {} }, "additionalProperties": false }),
-                "`b` is required and is no property; they are `a`",
+                "`b` is required but not a property; they are `a`",
             ),
             (json!({ "required": "city" }), "`required` is a list of names"),
             (json!({ "anyOf": [{ "enum": ["km", "mi"], "default": "miles" }] }), "the default \"miles\" is not in its"),

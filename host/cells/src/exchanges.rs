@@ -316,7 +316,7 @@ mod tests {
     fn what_is_no_request_is_named() {
         let cases = [
             (request("x.org", &[]), "`x.org` is no address: relative URL without a base"),
-            (request("http://x.org/", &[("a b", "c")]), "`a b` is no name of a header"),
+            (request("http://x.org/", &[("a b", "c")]), "`a b` is not a valid header name"),
             (
                 request("http://x.org/", &[("a", "b\nc")]),
                 "the value of the header `a` has characters that no header may have",

@@ -59,7 +59,7 @@ pub enum RequestError {
     #[error("the header `{0}` belongs to the connection and cannot be set")]
     OfTheConnection(String),
     /// The name of a header is none
-    #[error("`{0}` is no name of a header")]
+    #[error("`{0}` is not a valid header name")]
     HeaderName(String),
     /// The value of a header is none
     #[error("the value of the header `{0}` has characters that no header may have")]

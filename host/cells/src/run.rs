@@ -211,7 +211,7 @@ impl Cells {
     ) -> Report<ConnectorReply> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
         let Some((send, receive)) = cell.loaded.entries.connector else {
-            return Report::refused(CellError::WrongKind { message: format!("`{}` is no connector", cell.name()) });
+            return Report::refused(CellError::WrongKind { message: format!("`{}` is not a connector", cell.name()) });
         };
         if let Err(error) = check_depth(&call.terms, &budget) {
             return Report::refused(error);

@@ -259,7 +259,7 @@ impl Case {
         let calls = [
             self.tool.as_ref().map(|tool| {
                 let arguments = self.arguments.clone().unwrap_or_else(|| Value::Object(Map::new()));
-                // A text is handed over as it is, so that a case can show what becomes of arguments that are no JSON.
+                // A text is handed over as it is, so that a case can show what becomes of arguments that are not JSON.
                 let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
                 Call::Tool(tool.clone(), arguments)
             }),

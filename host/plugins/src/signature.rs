@@ -38,7 +38,7 @@ pub enum SignatureError {
         keys: usize,
     },
     /// A key is not of its form
-    #[error("`{key}` is no public key of minisign: {cause}")]
+    #[error("`{key}` is not a minisign public key: {cause}")]
     Key {
         /// The key
         key: String,

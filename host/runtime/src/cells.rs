@@ -24,7 +24,7 @@ pub enum CarriedError {
         setup: &'static str,
     },
     /// No interpreter runs files of that kind
-    #[error("files ending in `.{extension}` are no scripts; use .js, .ts, .py, .sh or .wasm")]
+    #[error("files ending in `.{extension}` are not scripts; use .js, .ts, .py, .sh or .wasm")]
     NoScript {
         /// The extension of the file
         extension: String,

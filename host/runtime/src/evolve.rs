@@ -67,8 +67,8 @@ pub struct Generation {
 /// Why settings cannot be looked for.
 #[derive(Debug, Error)]
 pub enum EvolveError {
-    /// It is no mesh
-    #[error("`{0}` is no mesh")]
+    /// It is not a mesh
+    #[error("`{0}` is not a mesh")]
     NoMesh(String),
     /// It has no scenarios
     #[error("the mesh has no scenarios: `evolution.enabled` has to be true, with `test_scenarios`")]

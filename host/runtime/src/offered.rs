@@ -52,7 +52,7 @@ pub struct FunctionCall {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OfferError {
     /// A name that providers of models do not take
-    #[error("`{0}` is no name for a function: it has to have 1 to {MAX_NAME} letters, digits, `_` and `-`")]
+    #[error("`{0}` is not a valid function name: use 1 to {MAX_NAME} letters, digits, `_` and `-`")]
     Name(String),
     /// A name that is taken
     #[error("the function `{0}` is offered twice")]
@@ -79,7 +79,7 @@ impl Offered {
     /// Offers one function more. It comes before a tool of a plugin that has the same name.
     ///
     /// # Errors
-    /// When its name cannot be used or is taken, or its parameters are no JSON schema.
+    /// When its name cannot be used or is taken, or its parameters are not a JSON schema.
     pub fn function(mut self, function: Arc<dyn OfferedFunction>) -> Result<Self, OfferError> {
         let ToolSpec { name, parameters, .. } = function.spec();
         let is_usable = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');

@@ -345,7 +345,7 @@ impl PythonTools {
         };
         let mut arguments: Value = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
-            Err(error) => return CallReport::failed(format!("the arguments are no object: {error}")),
+            Err(error) => return CallReport::failed(format!("the arguments are not an object: {error}")),
         };
         let function = match function.strip_suffix(BY_PLACE) {
             Some(function) => {

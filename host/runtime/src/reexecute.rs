@@ -40,7 +40,7 @@ pub enum ReexecuteError {
         place: EntryPath,
     },
     /// What happened there is no call of a cell
-    #[error("what run `{run}` did at `{place}` is no sealed call, or was not recorded")]
+    #[error("what run `{run}` did at `{place}` is not a sealed call, or was not recorded")]
     NoCall {
         /// The run
         run: RunId,

@@ -64,7 +64,7 @@ pub(crate) enum ScriptError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// It is compiled, and no script
-    #[error("`{file}` is no script: it exports neither `run-script` nor a WASI command")]
+    #[error("`{file}` is not a script: it exports neither `run-script` nor a WASI command")]
     NoScript {
         /// The file
         file: String,

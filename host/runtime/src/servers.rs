@@ -313,8 +313,8 @@ impl AgentServers {
         let granted = self.reaching.permissions.grants(&full_name(&reachable.settings), &reachable.grants);
         let granted = granted.map_err(|revoked| failed(revoked.to_string()))?;
         may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(|error| failed(error.to_string()))?;
-        let arguments: Map<String, Value> =
-            serde_json::from_str(arguments).map_err(|error| failed(format!("the arguments are no object: {error}")))?;
+        let arguments: Map<String, Value> = serde_json::from_str(arguments)
+            .map_err(|error| failed(format!("the arguments are not an object: {error}")))?;
         let timeout = retry.and_then(|retry| retry.time).unwrap_or(reachable.timeout);
         let mut attempt = 1;
         loop {

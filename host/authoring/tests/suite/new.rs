@@ -63,7 +63,7 @@ fn a_bad_name_writes_nothing() {
     let directory = folder.path().join("new");
     for name in ["", "a b", "../up", "a:b:c", "wörter"] {
         let error = new(&plugin(&directory, name)).expect_err("a refusal");
-        assert!(error.to_string().contains("is no name for a plugin"), "{error}");
+        assert!(error.to_string().contains("is not a valid plugin name"), "{error}");
     }
     assert!(!directory.exists());
 }

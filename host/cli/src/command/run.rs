@@ -63,7 +63,7 @@ fn misplaced(agent: &Agent, given: &RunInput, has_inputs: bool) -> Option<Failur
         return Some(refused.help(format!("leave it out, and give {what} with `{option} JSON`")));
     }
     (has_inputs && !is_flow).then(|| {
-        Failure::refused(format!("`{name}` is no flow, so it has no inputs"))
+        Failure::refused(format!("`{name}` is not a flow, so it has no inputs"))
             .help("give values of its state with `--state JSON`")
     })
 }

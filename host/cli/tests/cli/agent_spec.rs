@@ -85,7 +85,7 @@ fn a_prompt_or_inputs_that_nothing_uses_are_refused() {
     desk.write("graph.yaml", GRAPH);
     let (code, out, told) = said(&desk, &["run", ".", "--inputs", r#"{"who": "x"}"#, "--json"]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("`g` is no flow") && told.contains("`--state JSON`"), "{told}");
+    assert!(told.contains("`g` is not a flow") && told.contains("`--state JSON`"), "{told}");
     assert!(out.contains(r#""status":"refused""#), "{out}");
 }
 

@@ -328,7 +328,7 @@ fn a_tool_is_called_by_hand() {
         (&["./acme.wasm", "sya", say][..], "did you mean `say`?"),
         (&["./acme.wasm", "say", "{}"], "the arguments do not fit"),
         (&["./acme.wasm", "say", "[1]"], "are a JSON object"),
-        (&["./acme.wasm", "say", "{"], "the arguments are no JSON"),
+        (&["./acme.wasm", "say", "{"], "the arguments are not JSON"),
         (&["acme", "say", say], "there is no plugin `acme`"),
     ] {
         let (code, told) = call(arguments);

@@ -21,7 +21,7 @@ pub(super) fn read<'d>(builder: &mut Builder<'_, 'd>, list: &List, at: Located<'
         let Value::Object(object) = schema else { continue };
         for doubt in doubtful_keywords(schema) {
             let keyword = doubt.path.last().map(String::as_str).unwrap_or_default();
-            let message = format!("`{keyword}` is no keyword of JSON Schema, so it limits nothing");
+            let message = format!("`{keyword}` is not a keyword of JSON Schema, so it limits nothing");
             let path: Vec<String> = steps.iter().cloned().chain(doubt.path.iter().cloned()).collect();
             let warning = Diagnostic::warning(message).at(&span_at(builder, at, &path));
             builder.report(warning.help(format!("did you mean `{}`?", doubt.meant)));

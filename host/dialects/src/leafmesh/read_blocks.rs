@@ -87,7 +87,7 @@ pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
         let is_origin = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']));
         if !is_origin && !super::interpolate::names_vault(origin) {
-            let message = format!("`{}` in `cors_origins` is no origin", &**origin);
+            let message = format!("`{}` in `cors_origins` is not an origin", &**origin);
             let error = of_one.error(message, &origin.span);
             reading.reader.report(error.help("write scheme, host and port and nothing else: `https://example.org`"));
         }

@@ -376,7 +376,7 @@ fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Interruptio
 enum SpreadError {
     #[error("the expression has to give a map, not {0}")]
     NoMap(&'static str),
-    #[error("the expression writes `{0}`, which is no field of the state")]
+    #[error("the expression writes `{0}`, which is not a field of the state")]
     UnknownField(Key),
 }
 

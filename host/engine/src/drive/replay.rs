@@ -27,7 +27,7 @@ impl Drive {
                     continue;
                 }
             };
-            let turn = self.context.turn_at(&place).ok_or_else(|| mismatch(format!("`{place}` is no turn")))?;
+            let turn = self.context.turn_at(&place).ok_or_else(|| mismatch(format!("`{place}` is not a turn")))?;
             let start = started.remove(&turn).ok_or_else(|| {
                 mismatch(format!("turn {turn} was `{}`, and the graph does not come there", completed.node))
             })?;

@@ -50,7 +50,7 @@ pub fn parse_servers(
     let read = |(name, raw): (String, Box<serde_json::value::RawValue>)| {
         let bad_name = name.trim() != name || name.is_empty() || name.len() > LONGEST_NAME || name.contains(is_hidden);
         if bad_name {
-            return Err(form(format!("{name:?} is no name of a server: 1 to {LONGEST_NAME} visible characters")));
+            return Err(form(format!("{name:?} is not a valid server name: 1 to {LONGEST_NAME} visible characters")));
         }
         let wrong = |reason: String| SettingsError::Form { reason: format!("the MCP server `{name}`: {reason}") };
         let mut fields = Map::new();
@@ -134,7 +134,7 @@ impl Fields<'_> {
         };
         let env = self.texts("env")?;
         if let Some(name) = env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
-            return Err(self.wrong(&format!("env.{name}"), "is no name of a variable"));
+            return Err(self.wrong(&format!("env.{name}"), "is not a valid variable name"));
         }
         Ok(Transport::Stdio { command, args, env, cwd: self.text("cwd")?.map(PathBuf::from) })
     }
@@ -278,7 +278,7 @@ mod tests {
             (r#"{"command": "x", "args": ["y", 1]}"#, "`s`: `args.1` must be a text"),
             (r#"{"command": "x", "env": {"A": 1}}"#, "`s`: `env.A` must be a text"),
             (r#"{"command": "x", "env": {"A": "${NONE}"}}"#, "`s`: `env.A` refers to `NONE`, which is not set"),
-            (r#"{"command": "x", "env": {"A=B": "c"}}"#, "`s`: `env.A=B` is no name"),
+            (r#"{"command": "x", "env": {"A=B": "c"}}"#, "`s`: `env.A=B` is not a valid variable name"),
             (r#"{"command": "${A:-b}"}"#, "`s`: `command` has `${A:-b}`"),
             (r#"{"type": "http"}"#, "`s`: `url` is missing"),
             (r#"{"type": "ws", "url": "http://h"}"#, "`s`: `type` must be"),
@@ -298,7 +298,7 @@ mod tests {
             ("{}", "`mcpServers` is missing"),
             (r#"{"servers": {}}"#, "`servers` is not known"),
             (r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "x"}}}"#, "`a` is given twice"),
-            (r#"{"mcpServers": {"": {"command": "x"}}}"#, "is no name of a server"),
+            (r#"{"mcpServers": {"": {"command": "x"}}}"#, "is not a valid server name"),
         ] {
             let error = parse(text).expect_err(text).to_string();
             assert!(error.contains(expected), "{text}: {error}");

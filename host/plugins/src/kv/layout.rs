@@ -46,7 +46,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), String> {
         // it is (decision 017).
         ["entries"] => transaction
             .execute_batch("ALTER TABLE entries RENAME TO unclaimed; ALTER TABLE unclaimed RENAME owner TO plugin;")
-            .map_err(|error| format!("it is no file of stores: {error}"))?,
+            .map_err(|error| format!("it is not a store file: {error}"))?,
         _ => return Err("it is a database of something else".to_owned()),
     }
     transaction.execute_batch(TABLES).map_err(failed)?;

@@ -190,7 +190,7 @@ fn processes_that_find_an_old_file_at_once_bring_it_up_to_date_once() {
 #[test]
 fn files_that_are_not_of_stores_or_of_a_later_layout_are_left_alone() {
     for (sql, fragment) in [
-        ("CREATE TABLE entries (id INTEGER PRIMARY KEY)", "it is no file of stores"),
+        ("CREATE TABLE entries (id INTEGER PRIMARY KEY)", "it is not a store file"),
         ("CREATE TABLE runs (id INTEGER)", "a database of something else"),
         ("PRAGMA user_version = 7", "it has layout 7"),
     ] {

@@ -20,7 +20,7 @@ enum KeyError {
         cause: io::Error,
     },
     /// Its file holds something else
-    #[error("`{}` is no key: it has {found} bytes, not {}", path.display(), RedactionKey::LEN)]
+    #[error("`{}` is not a key: it has {found} bytes, not {}", path.display(), RedactionKey::LEN)]
     NoKey { path: PathBuf, found: usize },
 }
 
@@ -139,6 +139,6 @@ mod tests {
         let journal = folder.path().join("runs.db");
         std::fs::write(folder.path().join("runs.db.key"), "short").unwrap();
         let error = KeyOfJournal::beside(Some(&journal)).key().err().unwrap().to_string();
-        assert!(error.contains("runs.db.key` is no key: it has 5 bytes, not 32"), "{error}");
+        assert!(error.contains("runs.db.key` is not a key: it has 5 bytes, not 32"), "{error}");
     }
 }

@@ -41,7 +41,7 @@ pub enum KnowledgeProblem {
     #[error("it is not built, for want of an answer")]
     EmptyAnswer,
     /// The person answers something else than a number
-    #[error("`{answer}` is no number of tokens for the {what}")]
+    #[error("`{answer}` is not a number of tokens for the {what}")]
     NoNumber {
         /// The answer
         answer: String,

@@ -99,7 +99,7 @@ fn load_all(family: &AgentRegistry, context: &LoadContext, root: &LoadedAgent, s
 
 fn load_beside(context: &LoadContext, root: &LoadedAgent, name: &Key, is_stranger: bool) -> Found {
     if !matches!(Path::new(&**name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]) {
-        return Err(Diagnostic::error(format!("`{name}` is no name of an agent beside this one")).into());
+        return Err(Diagnostic::error(format!("`{name}` is not the name of an agent beside this one")).into());
     }
     let folder = root.folder.parent().unwrap_or(&root.folder).join(&**name);
     let asked = if is_stranger { Asked::Stranger } else { Asked::Agent };

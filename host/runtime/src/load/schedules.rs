@@ -28,7 +28,7 @@ pub(crate) fn check(schedules: &[ScheduleSettings]) -> Vec<Diagnostic> {
             refuse("another one has this name".to_owned());
         }
         if let Err(reason) = Cron::parse(&schedule.cron) {
-            refuse(format!("`{}` is no time: {reason}", schedule.cron));
+            refuse(format!("`{}` is not a valid time: {reason}", schedule.cron));
         }
         if TimeZone::get(schedule.zone()).is_err() {
             refuse(format!("there is no time zone `{}`; write one such as `Europe/Berlin`", schedule.zone()));

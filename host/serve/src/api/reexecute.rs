@@ -97,7 +97,7 @@ async fn reexecute(
         }
         ReexecuteError::NoSuchPlace { .. } => Problem::unprocessable(format!("run `{run}` has nothing at that place")),
         ReexecuteError::NoCall { .. } => {
-            Problem::unprocessable("what the run did at that place is no sealed call, or was not recorded")
+            Problem::unprocessable("what the run did at that place is not a sealed call, or was not recorded")
         }
     })?;
     Ok(Json(Reexecuted { calls, summary: tally_json(&tally) }))

@@ -82,7 +82,7 @@ async fn validate(State(server): State<Server>, Served(mesh): Served, request: R
     let text = without_moved(&server, mesh, text)?;
     let diagnostics = match server.runs().host().load_text_async(&mesh.agent, text.clone()).await {
         Ok(agent) if agent.mesh().is_some() => agent.warnings,
-        Ok(_) => vec![Diagnostic::error("it is no mesh")],
+        Ok(_) => vec![Diagnostic::error("it is not a mesh")],
         Err(failure) => failure.diagnostics,
     };
     let errors = messages(&server, mesh, &text, &diagnostics, Severity::Error);

@@ -180,7 +180,7 @@ fn server_of(text: ServerText, folder: &Path, server: &Environment) -> Result<Se
     check_tenants(&oidc, &tenants)?;
     if let Some(origin) = text.cors_origins.iter().find(|origin| !is_origin(origin)) {
         return Err(Cause::Wrong(format!(
-            "`cors_origins`: `{origin}` is no origin of a web page, such as `https://app.example.com`"
+            "`cors_origins`: `{origin}` is not an origin of a web page, such as `https://app.example.com`"
         )));
     }
     let settings = ServeSettings {
@@ -245,7 +245,9 @@ fn tenant_of(
             stored: text.stored_bytes.map(|bytes| (bytes, own.clone())),
             month: MonthBudget {
                 cost: match text.month.usd {
-                    Some(usd) if !(usd.is_finite() && usd >= 0.0) => return Err("`month.usd` is no amount".to_owned()),
+                    Some(usd) if !(usd.is_finite() && usd >= 0.0) => {
+                        return Err("`month.usd` is not a valid amount".to_owned());
+                    }
                     usd => usd.map(Cost::from_usd),
                 },
                 tokens: text.month.tokens,

@@ -126,7 +126,7 @@ fn begins(text: &str) -> Result<SystemTime, PlayError> {
     let case = case::parse(text).map_err(|error| PlayError::Host(error.to_string()))?;
     let Some(clock) = case.own.clock else { return Ok(SystemTime::now()) };
     let time: jiff::Timestamp =
-        clock.parse().map_err(|error| PlayError::Host(format!("`clock` is no time: {error}")))?;
+        clock.parse().map_err(|error| PlayError::Host(format!("`clock` is not a valid time: {error}")))?;
     Ok(time.into())
 }
 

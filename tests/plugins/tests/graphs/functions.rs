@@ -101,7 +101,7 @@ async fn a_run_goes_on_with_what_it_was_told_about_a_function_and_not_without_it
 #[test]
 fn what_cannot_be_offered_is_refused() {
     let refused = |function: Gives| Offered::default().function(Arc::new(function)).err().unwrap().to_string();
-    assert!(refused(Gives { name: "a b", ..gives(None) }).starts_with("`a b` is no name for a function"));
+    assert!(refused(Gives { name: "a b", ..gives(None) }).starts_with("`a b` is not a valid function name"));
     let broken = Gives { parameters: json!({ "type": "nothing" }), ..gives(None) };
     assert!(refused(broken).starts_with("the function `look` has no JSON schema that can be used"));
     let twice = offering(gives(None)).function(Arc::new(gives(None)));

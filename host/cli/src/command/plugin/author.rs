@@ -86,7 +86,7 @@ pub(super) fn build(context: &Context, project: &Path) -> Result<Exit, Failure> 
         Err(_) if built.exports.iter().any(|name| name.contains("run-script")) => print("  offers   a script")?,
         Err(reason) => {
             return Err(Failure::failed(format!(
-                "what was built is no plugin: {}",
+                "what was built is not a plugin: {}",
                 one_line(&reason.to_string(), 500)
             )));
         }

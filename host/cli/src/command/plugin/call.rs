@@ -22,8 +22,8 @@ const MOST_PROBLEMS: usize = 5;
 
 pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failure> {
     let text = if call.arguments == "-" { read_input("the arguments")? } else { call.arguments.clone() };
-    let arguments: Value =
-        serde_json::from_str(&text).map_err(|error| Failure::refused(format!("the arguments are no JSON: {error}")))?;
+    let arguments: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::refused(format!("the arguments are not JSON: {error}")))?;
     if !arguments.is_object() {
         return Err(Failure::refused("the arguments of a tool are a JSON object, such as `{\"a\": 1}`"));
     }
@@ -93,7 +93,7 @@ fn component(context: &Context, named: &str) -> Result<Option<PathBuf>, Failure>
 
 fn alone(context: &Context, file: &Path, call: &PluginCall) -> Result<(Component, PluginTools), Failure> {
     let component = Component::read(file).map_err(|reason| {
-        Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
+        Failure::refused(format!("`{}` is not a plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
     })?;
     let order = GrantOrder { nothing: !call.grant, ..GrantOrder::default() };
     let host =

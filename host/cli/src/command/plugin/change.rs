@@ -22,7 +22,7 @@ fn meant(file: &Path) -> Result<(Added<'_>, Component), Failure> {
     let name = file.to_string_lossy();
     if file.exists() || name.contains(['/', '.']) {
         let component = Component::read(file).map_err(|reason| {
-            Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
+            Failure::refused(format!("`{}` is not a plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
         })?;
         return Ok((Added::File(file), component));
     }

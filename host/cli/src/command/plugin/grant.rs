@@ -67,7 +67,7 @@ fn order(arguments: &Grant) -> Result<GrantOrder, Failure> {
 /// wrote it: a relative path stays one, from there.
 fn directory(text: &str, folder: &Path) -> Result<DirectoryGrant, Failure> {
     let wrong = || {
-        Failure::refused(format!("`{}` is no directory grant", one_line(text, 200)))
+        Failure::refused(format!("`{}` is not a directory grant", one_line(text, 200)))
             .help("write `--fs /data=DIRECTORY`, with `:rw` at the end if the plugin may write there")
     };
     let (guest, host) = text.split_once('=').ok_or_else(wrong)?;

@@ -21,7 +21,7 @@ pub(super) fn perform(
     let (file, component) = match Path::new(plugin) {
         path if path.extension().is_some_and(|extension| extension == "wasm") => {
             let component = Component::read(path).map_err(|reason| {
-                Failure::refused(format!("`{plugin}` is no plugin: {}", one_line(&reason.to_string(), 500)))
+                Failure::refused(format!("`{plugin}` is not a plugin: {}", one_line(&reason.to_string(), 500)))
             })?;
             (path.to_owned(), component)
         }

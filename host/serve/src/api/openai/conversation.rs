@@ -151,7 +151,7 @@ impl Message {
         match members.get("type").map(Value::as_str) {
             None | Some(Some("message")) => {}
             Some(Some("reasoning")) => return Ok(None),
-            Some(_) => return Err(wrong(format!("`{place}` is no message; other items are not supported"))),
+            Some(_) => return Err(wrong(format!("`{place}` is not a message; other items are not supported"))),
         }
         let role = match members.get("role").and_then(Value::as_str) {
             Some("user") => Role::User,
