@@ -33,13 +33,14 @@ fn main() -> ExitCode {
     hotcell_runtime::raise_open_files();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // Whoever types a command alone wants to know what there is.
-        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
-            return ExitCode::SUCCESS;
-        }
-        // With `HOTCELL_JOURNAL` in the environment, an option counts as given.
-        Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
+        // Whoever types a command alone wants to know what there is, on standard output as with `--help`. With `HOTCELL_JOURNAL` in
+        // the environment, an option counts as given.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
+            ) =>
+        {
             let help = std::env::args_os().chain(["--help".into()]);
             return match Arguments::try_parse_from(help) {
                 Err(help) if help.kind() == ErrorKind::DisplayHelp => {

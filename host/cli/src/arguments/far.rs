@@ -18,7 +18,7 @@ pub(crate) struct Far {
 }
 
 fn server(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("it is no address: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("{error}; write it like `http://127.0.0.1:18820`"))?;
     match url.scheme() {
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
             Err("an address with a name or password in it ends up in logs; use `HOTCELL_SERVER_KEY`".to_owned())
@@ -37,6 +37,7 @@ mod tests {
 
     #[test]
     fn an_address_of_a_server_holds_no_secret() {
+        assert!(server("127.0.0.1:18820").is_err_and(|error| error.contains("write it like `http://")));
         assert!(server("http://127.0.0.1:18820").is_ok() && server("https://example.org/hotcell/").is_ok());
         for wrong in ["localhost:18820", "http://a:b@localhost", "http://localhost?key=x", "ftp://localhost", ""] {
             assert!(server(wrong).is_err(), "{wrong}");

@@ -175,7 +175,7 @@ pub(crate) struct Run {
     pub(crate) inputs: Option<String>,
     /// Conversation to continue: the run starts from the state of the thread's last run. If that one is waiting for an
     /// answer, the prompt is the answer
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) thread: Option<String>,
     #[command(flatten)]
     pub(crate) which: WhichAgent,

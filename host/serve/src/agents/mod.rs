@@ -133,7 +133,12 @@ impl Agents {
                     Err(Problem::conflict(detail).kind("agent-broken", "The agent cannot be loaded"))
                 }
                 None => {
-                    let detail = format!("there is no agent `{}`; `POST /agents/search` lists them", shown(name));
+                    let near = hotcell_graph::closest(name, now.by_id.keys().map(String::as_str));
+                    let help = match near {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => "`POST /agents/search` lists them".to_owned(),
+                    };
+                    let detail = format!("there is no agent `{}`; {help}", shown(name));
                     Err(Problem::not_found(detail).kind("unknown-agent", "There is no such agent"))
                 }
             },

@@ -59,7 +59,9 @@ fn described(desk: &Desk, file: &Path, component: &Component, folders: &PluginFo
             said.extend(items);
         }
     };
-    let item = |name: &str, text: &str| format!("  {name}: {}", one_line(text, 300));
+    // Paragraphs become one: a line break is no news in a list.
+    let flowing = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let item = |name: &str, text: &str| format!("  {name}: {}", one_line(&flowing(text), 300));
     let tools = description.tools.iter().map(|tool| {
         let mut shown = item(&tool.name, &tool.description);
         shown.push_str(&format!("\n    {}", one_line(&tool.parameters.to_string(), 1_000)));
