@@ -208,8 +208,10 @@ pub(super) fn with_more<'t>(text: Option<Expression>, more: impl IntoIterator<It
 
 /// What all loops of the language have in common.
 pub(super) fn agent_loop(settings: ModelSettings, max_requests: u32) -> AgentLoop {
-    let words =
-        format!("the model still asked for tools after {max_requests} requests (max_iterations={max_requests})");
+    let words = match max_requests {
+        0 => "the model may not be asked (max_iterations=0)".to_owned(),
+        _ => format!("the model still asked for tools after {max_requests} requests (max_iterations={max_requests})"),
+    };
     AgentLoop {
         settings,
         arguments: KeptArguments::Text,

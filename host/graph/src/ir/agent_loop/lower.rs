@@ -256,7 +256,9 @@ impl AgentLoop {
             nodes.push(Node { updates, ..step("go on", Action::Pass, Next::To(vec![ask])) });
             initial_state.extend([(CONTINUED.into(), Value::from(0)), (continuation.list.clone(), Value::Null)]);
         }
-        let mut graph = Graph::of("loop", nodes, ask);
+        // The cap is looked at after each reply, so one that allows none is looked at before the first request.
+        let allows_none = fails_at_cap && self.cap.as_ref().is_some_and(|cap| cap.requests == 0);
+        let mut graph = Graph::of("loop", nodes, if allows_none { capped } else { ask });
         graph.initial_state = initial_state;
         graph.reducers.insert(SAID.into(), Reducer::Converse);
         graph.reducers.insert(REQUESTS.into(), Reducer::Sum);
