@@ -356,6 +356,11 @@ fn map(component: &Component, subflow: &Component) -> Generated {
         let title = format!("collected_{}", output.title);
         let schema = match reducer {
             "append" => list_schema(&bare(output, &["default"]), ""),
+            // The average of integers is no integer.
+            "average" => {
+                let number: Object = std::iter::once((Arc::from("type"), Value::from("number"))).collect();
+                Value::Object(number)
+            }
             _ => bare(output, &["default", "title", "description"]),
         };
         of_schema(&title, &schema, span).ok()
