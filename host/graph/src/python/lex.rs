@@ -143,7 +143,25 @@ fn text(rest: &str, at: usize) -> Result<(Kind, usize), PythonProblem> {
             'n' => text.push('\n'),
             't' => text.push('\t'),
             'r' => text.push('\r'),
+            'a' => text.push('\x07'),
+            'b' => text.push('\x08'),
+            'f' => text.push('\x0c'),
+            'v' => text.push('\x0b'),
             '\\' | '\'' | '"' => text.push(escaped),
+            'x' | 'u' | 'U' => {
+                let digits = match escaped {
+                    'x' => 2,
+                    'u' => 4,
+                    _ => 8,
+                };
+                let code = letters.as_str().get(..digits).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
+                let code = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
+                text.push(code.ok_or_else(|| PythonProblem {
+                    message: format!("`\\{escaped}` takes {digits} hexadecimal digits of a character"),
+                    range: at + place..at + place + 2,
+                })?);
+                letters.nth(digits - 1);
+            }
             // As Python has it: what is no escape stays.
             other => text.extend(['\\', other]),
         }
