@@ -15,8 +15,8 @@ use hotcell_journal::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::agents::{CalledAgent, called};
 use self::agents::check_agents;
+pub(crate) use self::agents::{CalledAgent, called};
 use crate::action::job::BEGUN;
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
