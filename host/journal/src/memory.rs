@@ -14,7 +14,7 @@ use self::run::{Run, locked};
 use self::shared::{Runs, Shared};
 use self::writer::Writer;
 use crate::artefact::Revision;
-use crate::calls::StoredCall;
+use crate::calls::{RecordedCall, StoredCall};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::projection::RunStatus;

@@ -37,6 +37,7 @@ the result of what has this id. An agent knows nothing of this conversation, so 
 before you rely on it.";
 
 /// The agents that an agent may have work.
+#[derive(Debug)]
 pub(super) struct Spawning {
     /// Those that it names; none for all beside it
     agents: Option<Vec<SourceText>>,

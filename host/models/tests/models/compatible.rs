@@ -6,7 +6,7 @@ use crate::support::{Answer, Canned, ask, name, provider};
 use hotcell_loopback::{Loopback, Script};
 use hotcell_models::{
     Finish, HttpLimits, Message, Model, ModelError, Protocol, ProviderSettings, Providers, Reply, Request, Role,
-    Server, TokenUsage, ToolCallRequest, ToolSpec,
+    TokenUsage, ToolCallRequest, ToolSpec,
 };
 use serde_json::{Value, json};
 

@@ -1,5 +1,7 @@
 //! The branch of a `map`: one node, or a chain of nodes that nothing else leads to, which runs once for each item.
 
+use std::rc::Rc;
+
 use super::super::branches;
 use super::super::schema::{Body, Node};
 use super::Check;
@@ -42,7 +44,7 @@ pub(super) fn branches(check: &Check<'_>) {
 
 /// Looks whether the nodes of a chain lead to each other alone, one after the other.
 fn goes_on_within(check: &Check<'_>, map: &Node, chain: &[&Node], name: &SourceText) {
-    let mut of_run = vec![false; check.nodes().len()];
+    let mut of_run: Rc<[bool]> = vec![false; check.nodes().len()].into();
     if let Some(start) = check.source.start.as_deref().and_then(|start| check.find(start)) {
         of_run = check.reachable_from(start);
     }
