@@ -219,6 +219,10 @@ fn what_a_server_cannot_do_is_refused_by_name() {
     for run in ["nothing", "../agents", "a/b", ""] {
         assert_eq!(came(&desk, &["runs", "show", run, "--server", &url]).0, Some(2), "{run}");
     }
+    // Here, whoever has the journal may answer everything.
+    let (code, _, told) = came(&desk, &["runs", "answer", "x", "yes", "--operator", "ann"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("`--operator` needs `--server`"), "{told}");
     assert_eq!(server.end(), Some(0));
     let (code, _, told) = came(&desk, &["runs", "list", "--server", &url]);
     assert_eq!(code, Some(1));
