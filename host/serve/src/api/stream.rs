@@ -15,7 +15,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, stream};
-use hotcell_runtime::{JournalError, NumberedEntry, RunId, RunRecord};
+use hotcell_runtime::{JournalError, NumberedEntry, RunId, RunRecord, RunStatus};
 use http::{HeaderMap, StatusCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -147,7 +147,7 @@ pub(super) trait Telling: Send + 'static {
     fn entry(&mut self, entry: &NumberedEntry) -> Vec<Event>;
     /// What something is told as that is not committed, which comes as JSON.
     fn live(&mut self, happened: &str) -> Vec<Event>;
-    /// Whether the stream goes on where the run rests like this, because the run goes on by itself.
+    /// Whether the stream goes on where the run rests like this, because the run goes on by itself, or does so already.
     fn waits(&mut self, _run: &RunRecord) -> impl Future<Output = Result<bool, Problem>> + Send {
         std::future::ready(Ok(false))
     }
@@ -203,6 +203,14 @@ fn last_event(headers: &HeaderMap, run: &RunId) -> Result<Option<u64>, Problem> 
 
 /// A step of somebody who follows a run, which goes on while other things happen.
 type Step = BoxFuture<'static, (Follower, Result<Option<Vec<NumberedEntry>>, JournalError>)>;
+
+/// What becomes of a stream whose run rests.
+enum Rested {
+    /// It ends with these
+    Told(Vec<Event>),
+    /// It goes on with the run, which stands so
+    Waits(RunStatus),
+}
 
 /// A client that follows a run.
 struct Streaming<T> {
@@ -298,12 +306,17 @@ impl<T: Telling> Streaming<T> {
                 return;
             }
             Ok(None) => match self.rested().await {
-                Ok(Some(events)) => {
+                Ok(Rested::Told(events)) => {
                     self.ready.extend(events);
                     return;
                 }
-                Ok(None) => {
+                Ok(Rested::Waits(RunStatus::Waiting)) => {
                     self.step = Some(step_after_rest(follower));
+                    return;
+                }
+                // Somebody has gone on with it since.
+                Ok(Rested::Waits(_)) => {
+                    self.step = Some(self::step(follower));
                     return;
                 }
                 Err(problem) => problem,
@@ -313,17 +326,17 @@ impl<T: Telling> Streaming<T> {
         self.ready.push_back(self.telling.problem(&problem));
     }
 
-    /// What is told of the run that rests; nothing if the stream goes on with it.
-    async fn rested(&mut self) -> Result<Option<Vec<Event>>, Problem> {
+    /// What is told of the run that rests, unless the stream goes on with it.
+    async fn rested(&mut self) -> Result<Rested, Problem> {
         let found = self.server.runs().find(self.run.as_str()).await;
         if let Ok(record) = &found
             && self.telling.waits(record).await?
         {
-            return Ok(None);
+            return Ok(Rested::Waits(record.status));
         }
         self.leash.let_go();
         let happened = self.happenings.rest();
         happened.iter().for_each(|happened| self.ready.extend(self.telling.live(happened)));
-        self.telling.end(&found?).await.map(Some)
+        self.telling.end(&found?).await.map(Rested::Told)
     }
 }

@@ -65,8 +65,9 @@ impl Telling for Updates {
     }
 
     async fn waits(&mut self, run: &RunRecord) -> Result<bool, Problem> {
-        // For a time, or another system: what it waits for a person with is for whoever listens.
-        Ok(run.status == RunStatus::Waiting && self.part(run).await?.came == Came::Working)
+        // For a time, or another system; or it was answered before whoever listens was told that it asks.
+        let goes_on = matches!(run.status, RunStatus::Waiting | RunStatus::Running);
+        Ok(goes_on && self.part(run).await?.came == Came::Working)
     }
 
     async fn end(&mut self, run: &RunRecord) -> Result<Vec<Event>, Problem> {
