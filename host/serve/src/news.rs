@@ -1,4 +1,4 @@
-//! Runs of which there is something to tell to others.
+//! Runs of which there is something to tell to others, or something to be done about.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use hotcell_runtime::RunId;
 use tokio::sync::Notify;
 
-/// Runs that asked something or came to rest, each once until somebody takes it.
+/// Runs to which something happened (they asked, came to rest, went on), each once until somebody takes it.
 #[derive(Default)]
 pub(crate) struct News {
     /// Whether anybody takes them

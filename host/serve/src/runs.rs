@@ -69,6 +69,8 @@ pub(crate) struct Runs {
     quotas: Arc<Quotas>,
     /// Where it is told what becomes of runs
     webhooks: Arc<Webhooks>,
+    /// Runs that rested and go on
+    gone_on: News,
     /// Places for runs that are worked on
     room: Arc<Semaphore>,
     places: usize,
@@ -98,9 +100,12 @@ impl Runs {
         if webhooks.is_used() {
             in_hand.news.want();
         }
+        let gone_on = News::default();
+        gone_on.want();
         Runs {
             host,
             agents,
+            gone_on,
             quotas: Arc::new(quotas),
             telemetry,
             in_hand,
@@ -138,6 +143,11 @@ impl Runs {
     /// Runs of which there is something to tell.
     pub(crate) fn news(&self) -> &News {
         &self.in_hand.news
+    }
+
+    /// Runs that rested and go on, whatever they go on with.
+    pub(crate) fn gone_on(&self) -> &News {
+        &self.gone_on
     }
 
     /// How many may be worked on at a time.
@@ -237,6 +247,7 @@ impl Runs {
         let (cancel, rested, quotas) = (self.stop.clone(), self.rested.clone(), self.quotas.clone());
         let (working, agents, telemetry) = (self.clock().working(), self.agents.clone(), self.telemetry.clone());
         let webhooks = self.webhooks.clone();
+        self.gone_on.add(&hold.run);
         self.tasks.spawn(async move {
             // What is not begun before the server ends is begun at its next start.
             let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::{Extension, Router};
-use futures::future::{join_all, join4, try_join_all};
+use futures::future::{join_all, join5, try_join_all};
 use hotcell_http::Hosts;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure};
 use tokio::net::TcpListener;
@@ -151,8 +151,9 @@ impl Server {
         api::a2a::take_up(self)?;
         let (due, spent) = (deadlines::watch(self.clone()), spending::watch(self.clone()));
         let (looking, telling) = (crate::agents::watch::watch(self.clone()), webhooks::deliver(self.clone()));
+        let acting = mesh::watch(self.clone());
         let watching = tokio::spawn(async move {
-            let ((), (), (), ()) = join4(due, spent, looking, telling).await;
+            let ((), (), (), (), ()) = join5(due, spent, looking, telling, acting).await;
         });
         tokio::spawn(gauges::keep(self.clone()));
         self.0.ready.cancel();

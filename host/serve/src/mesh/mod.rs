@@ -84,6 +84,19 @@ pub(crate) async fn follow(server: &Server) -> Result<(), Problem> {
     result
 }
 
+/// Acts on what happens in runs of meshes that go on, until the server closes. What they go on with may come by any protocol, and not by
+/// an address of the mesh alone.
+pub(crate) async fn watch(server: Server) {
+    let gone_on = server.runs().gone_on();
+    let watching = async {
+        loop {
+            gone_on.take().iter().for_each(|run| goes_on(&server, run));
+            gone_on.more().await;
+        }
+    };
+    server.closing().run_until_cancelled(watching).await;
+}
+
 /// Acts on what happens in a run that goes on, if it is one of a mesh.
 pub(crate) fn goes_on(server: &Server, run: &RunId) {
     match server.store().run_of_mesh(run) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Events, SECRET, ok, problem};
+use crate::desk::{Desk, Events, SECRET, ok, problem, until};
 
 /// A model drafts, a person decides, a model sends; and a model that answers at once while another one works on.
 pub(crate) const MESH: (&str, &str) = (
@@ -82,6 +82,22 @@ async fn a_session_waits_for_a_person_and_goes_on_with_the_answer() {
     assert_eq!(again["status"], 409, "{again}");
     assert_eq!(problem(desk.post("/api/sessions/hitl/nobody/reply", json!({}))).await["status"], 404);
     assert_eq!(desk.model.requests().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_came_by_another_protocol_is_acted_on() {
+    let desk = Desk::with(&[MESH]).await;
+    desk.model.answers(10);
+    let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
+    assert_eq!(ok(desk.post("/api/mesh/request", call)).await["status"], "waiting_human");
+    settled(&desk, "s", "paused").await;
+    let run = ok(desk.get("/inbox")).await["items"][0]["run_id"].as_str().unwrap().to_owned();
+    ok(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": { "decision": "no" } }))).await;
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    let ended = || -> Option<String> {
+        file.query_row("SELECT ended FROM mesh_runs WHERE run = ?1", [&run], |row| row.get(0)).unwrap()
+    };
+    until("its end is noted", || ended().as_deref() == Some("completed")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
