@@ -1,7 +1,8 @@
 //! The functions that work for agents, and the tools of models: what others install, and the code of the project.
 //!
 //! A project has the function of an agent in a file that is named for it, below `agency` (or where `auto_discover` says) or beside
-//! the configuration, and tools for everybody in `agency/tools.py`. What decorators of such a function prepare and shape stands beside it under names of its own.
+//! the configuration, and tools for everybody in `agency/tools.py`. What decorators of such a function prepare and shape stands beside
+//! it under names of its own.
 
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use crate::surroundings::{Called, Imported, Surroundings, ToolMarks, ToolState};
 
 /// The module with the tools that all agents of a project may have.
 const TOOLS: &str = "agency.tools";
+
+/// The module in which projects have the functions of several agents together.
+const TOGETHER: &str = "external_agents";
 
 /// What works for an agent.
 pub(super) enum Function {
@@ -52,7 +56,8 @@ impl CodeFolder {
             true => name,
             false => format!("{}.{name}", self.package),
         };
-        let named = [agent.to_owned(), format!("{agent}_agent")].into_iter().filter(fits).map(within);
+        let names = [agent.to_owned(), format!("{agent}_agent"), TOGETHER.to_owned()];
+        let named = names.into_iter().filter(fits).map(within);
         // Beside the configuration there is the file with the name of the agent, too.
         named.chain([agent.to_owned()]).collect()
     }

@@ -175,7 +175,9 @@ fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, has_oth
 fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
     fields.flag("strict_tools", Optional);
     for name in ["memory_strategy", "knowledge_strategy"] {
-        fields.word(name, &["tool", "inject", "both"]);
+        if fields.word(name, &["tool", "inject", "both"]) == Some("tool") {
+            reading.no_effect(fields, name, "what is remembered stands before the input, and no tool asks for it");
+        }
     }
     for name in ["mother_tongue", "nationality"] {
         if let Some(text) = fields.text(name, Optional)

@@ -209,6 +209,7 @@ fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, escalat
         escalation.timeouts = escalation.timeouts.or(most);
         escalation.tells_timeouts = of_one.flag("timeout_escalation_enabled", Optional).is_none_or(|flag| flag.value);
         of_one.flag("escalation_notify_managers", Optional);
+        reading.no_effect(&mut of_one, "escalation_notify_managers", "the targets of `escalation` are told");
         of_one.finish(|_| None);
     }
     reading.no_effect(fields, "human_response_rules", "what a person says goes on at once");
