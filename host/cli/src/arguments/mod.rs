@@ -31,7 +31,7 @@ Exit codes:
        a fallback under `--strict` (or `strict = true` under `[run]` in `hotcell.toml`)
   2    invalid usage: bad arguments, a graph with errors, a missing variable, no such run
   3    the run waits for an answer
-  130  interrupted by Ctrl-C or SIGTERM (the run can be resumed), or cancelled";
+  130  interrupted by Ctrl-C or SIGTERM (the run can be resumed), paused, or cancelled";
 
 /// Runs declarative agent graphs. Scripts and tools run in WebAssembly cells that reach nothing they were not granted.
 #[derive(Debug, Parser)]
