@@ -15,6 +15,9 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
         print(&format!("the `{SETTINGS_FILE}` of `{shown}` grants nothing any more"))?;
         return Ok(Exit::Done);
     }
+    if !arguments.folder.is_dir() {
+        return Err(Failure::refused(format!("there is no folder `{shown}`")));
+    }
     let mut folder = host.agent_folder(&arguments.folder)?;
     if folder.is_trusted_by_operator() {
         print(&format!("`{shown}` is trusted already, as it is now"))?;
@@ -38,7 +41,7 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
         screen.line(&format!("grants to `{}` count for the component {}", all(name), all(digest)));
     }
     folder.pinned_in_words().iter().for_each(|line| screen.line(&all(line)));
-    screen.line("its agent may call the agents in the folders beside it, with what is granted to them");
+    screen.line("its agent may call the agents in the folders beside it, with their grants");
     if !arguments.yes {
         context.confirm(&format!("Trust `{shown}` with this, as it is now?"))?;
     }

@@ -153,6 +153,8 @@ nodes:
     assert_eq!(String::from_utf8_lossy(&desk.output(&["run", ".", "--trust"]).stdout), "granted\n");
     assert_eq!(desk.output(&["run", "."]).status.code(), Some(1));
     assert_eq!(desk.output(&["trust", "."]).status.code(), Some(2), "confirmation needs a terminal");
+    let nowhere = desk.output(&["trust", "nowhere", "--yes"]);
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("there is no folder `nowhere`"), "{nowhere:?}");
     let trusted = desk.output(&["trust", ".", "--yes"]);
     assert!(String::from_utf8_lossy(&trusted.stderr).contains("data`, as `/data`"), "{trusted:?}");
     assert_eq!(String::from_utf8_lossy(&desk.output(&["run", "."]).stdout), "granted\n");

@@ -180,7 +180,7 @@ const PROGRAMS: [&str; 8] = [
 fn missing_tool_help(tool: &str) -> String {
     match SHIPPED.iter().find(|(_, tools)| tools.contains(&tool)) {
         Some((plugin, _)) => format!(
-            "`{tool}` is a tool of the plugin `{plugin}`, which ships with hotcell: `hotcell plugin add {plugin}.wasm` adds it, and \
+            "`{tool}` is a tool of the plugin `{plugin}`, which ships with hotcell: `hotcell plugin add {plugin}` adds it, and \
              `hotcell plugin grant {plugin}` says what it may do"
         ),
         None if PROGRAMS.contains(&tool) => format!(
@@ -202,12 +202,21 @@ fn remark_on_tool(tool: &document::SourceText, surroundings: &dyn Surroundings) 
     surroundings.is_sealed_shell(name).then(|| remark.at(&tool.span).help(help))
 }
 
+/// What the providers of models are called, for whoever misspells one.
+const PROVIDERS: [&str; 7] = ["openai", "anthropic", "gemini", "deepseek", "xai", "mistral", "ollama"];
+
 /// What to do about a model that does not exist.
 fn model_help(model: &str) -> String {
-    match model.strip_prefix("claude:") {
-        Some(name) => format!("the provider `claude` is called `anthropic` here: write `anthropic:{name}`"),
-        None => "models are named `provider:model`; leave `model` out for the host's default".to_owned(),
+    if let Some(name) = model.strip_prefix("claude:") {
+        return format!("the provider `claude` is called `anthropic` here: write `anthropic:{name}`");
     }
+    if let Some((provider, name)) = model.split_once(':')
+        && !PROVIDERS.contains(&provider)
+        && let Some(near) = hotcell_graph::closest(provider, PROVIDERS)
+    {
+        return format!("did you mean `{near}:{name}`? The providers are `{}`", PROVIDERS.join("`, `"));
+    }
+    "models are named `provider:model`; leave `model` out for the host's default".to_owned()
 }
 
 /// The tools that files of the agent's folder define; what is wrong with them, checks report.
@@ -243,5 +252,18 @@ fn tool_name(written: &str) -> &str {
     match written.rsplit_once('.') {
         Some((name, "sh" | "py" | "ts" | "js" | "wasm")) if !name.is_empty() => name,
         _ => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::model_help;
+
+    #[test]
+    fn a_misspelt_provider_is_named_with_all_there_are() {
+        let help = model_help("opnai:gpt");
+        assert!(help.contains("did you mean `openai:gpt`?") && help.contains("`mistral`"), "{help}");
+        assert!(model_help("openai:gtp").starts_with("models are named"));
+        assert!(model_help("claude:x").contains("`anthropic:x`"));
     }
 }
