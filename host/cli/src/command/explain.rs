@@ -41,7 +41,7 @@ pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure>
         let mut lines = vec!["Topics:".to_owned()];
         for (name, text) in DOCUMENTS {
             let parts: Vec<String> = sections(text).skip(1).map(|section| plain(section.heading)).collect();
-            lines.push(format!("  {name:<14}{}", parts.join(", ")));
+            lines.push(format!("  {name:<INDENT$}{}", wrapped(&parts)).trim_end().to_owned());
         }
         lines.push("\nA topic can also be a key, such as `fuel` or `grants.http`.".to_owned());
         print(&lines.join("\n"))?;
@@ -59,6 +59,28 @@ pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure>
             Err(Failure::refused(format!("there is nothing about `{topic}`")).help(help))
         }
     }
+}
+
+/// Where the sections of a topic begin, behind two spaces and its name.
+const INDENT: usize = 14;
+/// How long a line of sections may be.
+const WIDTH: usize = 80;
+
+/// Names with commas, in lines that fit a terminal.
+fn wrapped(names: &[String]) -> String {
+    let (mut text, mut length) = (String::new(), 0);
+    for (number, name) in names.iter().enumerate() {
+        if number > 0 && length + name.len() + 2 > WIDTH {
+            text.push_str(&format!(",\n  {:INDENT$}", ""));
+            length = 0;
+        } else if number > 0 {
+            text.push_str(", ");
+            length += 2;
+        }
+        text.push_str(name);
+        length += name.len();
+    }
+    text
 }
 
 /// A heading and what stands below it, up to the next one.
@@ -172,6 +194,16 @@ mod tests {
             assert!(found.contains(part), "{topic}: {found}");
         }
         assert_eq!(find("nonsense"), None);
+    }
+
+    #[test]
+    fn the_list_of_topics_fits_a_terminal() {
+        let names: Vec<String> = (0..40).map(|number| format!("section {number}")).collect();
+        let text = wrapped(&names);
+        assert!(text.lines().count() > 4 && text.lines().all(|line| line.len() <= WIDTH + INDENT + 3), "{text}");
+        let joined: Vec<&str> = text.split(',').map(str::trim).collect();
+        assert_eq!(joined, names, "nothing is lost");
+        assert_eq!(wrapped(&[]), "");
     }
 
     #[test]
