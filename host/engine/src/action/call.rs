@@ -222,10 +222,8 @@ pub(super) async fn consult_graph(
 
 /// What a tool gives that has these outputs.
 fn only_or_all(outputs: Object) -> Value {
-    match (outputs.len(), outputs.iter().next()) {
-        (1, Some((_, only))) => only.clone(),
-        _ => outputs.into(),
-    }
+    let only = outputs.iter().next().filter(|_| outputs.len() == 1).map(|(_, only)| only.clone());
+    only.unwrap_or_else(|| outputs.into())
 }
 
 /// A graph that a node calls.
