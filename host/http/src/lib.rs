@@ -4,11 +4,13 @@
 //! much time for the head of a request and for reading a reply, an orderly end, and the names under which a server may be
 //! addressed. Bodies are read by whoever answers, with limits of its own.
 
+mod held;
 mod hosts;
 mod listen;
 mod paced;
 mod strangers;
 
+pub use held::with_body;
 pub use hosts::{HostRefused, Hosts};
 pub use listen::{Limits, serve};
-pub use strangers::Peer;
+pub use strangers::{Known, Peer};

@@ -16,9 +16,16 @@ pub(crate) struct Strangers {
 
 impl Strangers {
     pub(crate) fn add(self: &Arc<Self>, address: IpAddr, shutdown: &CancellationToken) -> Stranger {
-        let (number, end) = (self.next.fetch_add(1, Ordering::Relaxed), shutdown.child_token());
-        self.waiting().insert(number, end.clone());
+        let end = shutdown.child_token();
+        let number = AtomicU64::new(self.put(&end));
         Stranger { number, address, end, all: self.clone() }
+    }
+
+    /// Counts a connection as the youngest of a stranger's, and gives its number.
+    fn put(&self, end: &CancellationToken) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.waiting().insert(number, end.clone());
+        number
     }
 
     pub(crate) fn close_oldest(&self) {
@@ -34,16 +41,22 @@ impl Strangers {
 
 /// One of them, for as long as it is one.
 pub(crate) struct Stranger {
-    number: u64,
+    number: AtomicU64,
     address: IpAddr,
     /// Ends the connection
     pub(crate) end: CancellationToken,
     all: Arc<Strangers>,
 }
 
+impl Stranger {
+    fn take_out(&self) {
+        self.all.waiting().remove(&self.number.load(Ordering::Relaxed));
+    }
+}
+
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.all.waiting().remove(&self.number);
+        self.take_out();
     }
 }
 
@@ -54,12 +67,30 @@ pub struct Peer(pub(crate) Arc<Stranger>);
 impl Peer {
     /// It has shown that it may do something here: its connection is not closed to make place for others.
     pub fn is_known(&self) {
-        self.0.all.waiting().remove(&self.0.number);
+        self.0.take_out();
+    }
+
+    /// The same until what is returned is dropped: when the request is answered. A connection that lies idle after that makes place for
+    /// others, whoever opened it.
+    #[must_use]
+    pub fn known_while(&self) -> Known {
+        self.0.take_out();
+        Known(self.clone())
     }
 
     /// Where it is.
     pub fn address(&self) -> IpAddr {
         self.0.address
+    }
+}
+
+/// A connection over which somebody is answered who may do something here.
+pub struct Known(Peer);
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        let Peer(stranger) = &self.0;
+        stranger.number.store(stranger.all.put(&stranger.end), Ordering::Relaxed);
     }
 }
 
@@ -78,5 +109,22 @@ mod tests {
         drop(third);
         strangers.close_oldest();
         assert!(strangers.waiting().is_empty() && !first.0.end.is_cancelled());
+    }
+
+    #[test]
+    fn whoever_was_answered_is_the_youngest_stranger() {
+        let (strangers, shutdown) = (Arc::new(Strangers::default()), CancellationToken::new());
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let [first, second] = [0; 2].map(|_| Peer(Arc::new(strangers.add(here, &shutdown))));
+        let answered = first.known_while();
+        assert_eq!(strangers.waiting().len(), 1);
+        drop(answered);
+        strangers.close_oldest();
+        assert_eq!([&first, &second].map(|peer| peer.0.end.is_cancelled()), [false, true]);
+        // Again and again: it is there once.
+        drop((first.known_while(), second));
+        assert_eq!(strangers.waiting().len(), 1);
+        drop(first);
+        assert!(strangers.waiting().is_empty());
     }
 }

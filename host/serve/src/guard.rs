@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hotcell_http::{HostRefused, Hosts, Peer};
+use hotcell_http::{HostRefused, Hosts, Peer, with_body};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS,
@@ -20,6 +20,7 @@ use crate::log;
 use crate::mesh::meshes::{MESHES, NamedMesh};
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
+use crate::shares::share_of;
 use crate::state::Server;
 
 /// Headers of replies that pages of other origins may read.
@@ -55,14 +56,16 @@ pub(crate) async fn admit(State(server): State<Server>, mut request: Request, ne
     if needs == Needs::Nothing {
         return next.run(request).await;
     }
-    if let Some(peer) = request.extensions().get::<Peer>() {
-        peer.is_known();
-    }
-    if let Err(problem) = within_quota(&server, &method, route.as_ref().map_or("", MatchedPath::as_str)) {
-        let response = problem.into_response();
-        server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
-        return response;
-    }
+    let known = request.extensions().get::<Peer>().map(Peer::known_while);
+    let within = within_quota(&server, &method, route.as_ref().map_or("", MatchedPath::as_str));
+    let share = match within.and_then(|()| share_of(server.shares(), server.tenant(), &caller)) {
+        Ok(share) => share,
+        Err(problem) => {
+            let response = problem.into_response();
+            server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
+            return response;
+        }
+    };
     server.ready().cancelled().await;
     request.extensions_mut().insert(Asker::of(&caller, &identity));
     request.extensions_mut().insert(caller.clone());
@@ -70,7 +73,8 @@ pub(crate) async fn admit(State(server): State<Server>, mut request: Request, ne
     let mut noted = Noted { server: &server, caller: &caller, method: &method, path: &path, status: gone };
     let response = next.run(request).await;
     noted.status = response.status();
-    response
+    // A stream takes its place until it ends.
+    response.map(|body| with_body(body, (known, share)))
 }
 
 /// What the audit log says of a request whose client was gone before there was a reply: what was asked may have been done.

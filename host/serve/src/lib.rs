@@ -41,6 +41,7 @@ mod runs;
 mod schedule;
 mod server;
 mod server_file;
+mod shares;
 mod site;
 mod spending;
 mod state;

@@ -34,6 +34,7 @@ use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::schedule;
 use crate::schedule::tasks::Schedules;
+use crate::shares::Shares;
 use crate::spending;
 use crate::state::{Common, Inner, ServeSettings, Server};
 use crate::store::Store;
@@ -246,6 +247,7 @@ impl Common {
             rules: Arc::new(Rules::of(&document).map_err(ServeError::Route)?),
             document: Arc::new(document),
             address: Arc::default(),
+            shares: Arc::new(Shares::of(settings.limits.connections)),
         })
     }
 }

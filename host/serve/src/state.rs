@@ -24,6 +24,7 @@ use crate::quota::{Quota, Quotas};
 use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::schedule::tasks::Schedules;
+use crate::shares::Shares;
 use crate::store::Store;
 use crate::tenant_name::TenantName;
 use crate::told_runs::ToldRuns;
@@ -109,6 +110,7 @@ pub(crate) struct Common {
     pub(crate) document: Arc<OpenApi>,
     /// Where it listens, when it does
     pub(crate) address: Arc<OnceLock<SocketAddr>>,
+    pub(crate) shares: Arc<Shares>,
 }
 
 pub(crate) struct Inner {
@@ -146,6 +148,11 @@ impl Server {
 
     pub(crate) fn access(&self) -> &Access {
         &self.0.common.access
+    }
+
+    /// What is answered at the moment, by whose it is; all tenants have it in common.
+    pub(crate) fn shares(&self) -> &Arc<Shares> {
+        &self.0.common.shares
     }
 
     pub(crate) fn agents(&self) -> &Agents {

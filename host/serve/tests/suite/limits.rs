@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use hotcell_serve::Role;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::access::key;
 use crate::desk::{Desk, ECHO, SLOW, ok, problem};
 
 fn address(desk: &Desk) -> &str {
@@ -97,6 +99,30 @@ async fn whoever_opens_many_connections_closes_their_own() {
     assert_eq!(rest(&mut strangers[0]).await, "", "the oldest stranger is gone");
     desk.model.answers(2);
     assert_eq!(waiting.await.unwrap()["output"], "reply1 reply2");
+}
+
+/// Whoever has a key and follows everything leaves half of the server's connections to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_one_key_leave_room_for_others() {
+    let desk = Desk::set_up(&[SLOW, ECHO], |settings| settings.limits.connections = 8).await;
+    let (one, other) = (key(&desk, &[Role::Run]), key(&desk, &[Role::Run]));
+    let run = ok(desk.post("/runs", json!({ "agent_id": "slow", "input": "x" })).bearer_auth(&one)).await;
+    let follow = || desk.get(&format!("/runs/{}/stream", run["run_id"].as_str().unwrap())).bearer_auth(&one);
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let stream = follow().send().await.unwrap();
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+    }
+    let refused = problem(follow()).await;
+    assert_eq!((refused["status"].clone(), refused["limit"].clone()), (json!(429), json!(4)), "{refused}");
+    ok(desk.post("/runs/wait", json!({ "agent_id": "echo", "input": "x" })).bearer_auth(&other)).await;
+    // Nobody's connection is kept for what was answered long ago.
+    desk.model.answers(2);
+    for stream in streams {
+        stream.bytes().await.unwrap();
+    }
+    ok(desk.get("/runs").bearer_auth(&one)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
