@@ -114,7 +114,7 @@ fn begin(
     under_way: &mut HashMap<String, HashSet<String>>,
 ) -> Result<Option<Duration>, StoreError> {
     let now = server.clock().now();
-    for post in server.store().due_posts(now, AT_ONCE * TO_ONE)? {
+    for post in server.store().due_posts(now, AT_ONCE * TO_ONE, TO_ONE)? {
         let to_it = under_way.entry(post.url.clone()).or_default();
         if sending.len() < AT_ONCE && to_it.len() < TO_ONE && to_it.insert(post.id.clone()) {
             let server = server.clone();

@@ -91,14 +91,19 @@ impl Store {
         })
     }
 
-    /// Posts whose time has come, the oldest first.
-    pub(super) fn due_posts(&self, now: SystemTime, most: usize) -> Result<Vec<Post>, StoreError> {
+    /// Posts whose time has come, the oldest first, and so many at most to one address: what is not taken there hides no others.
+    pub(super) fn due_posts(&self, now: SystemTime, most: usize, to_one: usize) -> Result<Vec<Post>, StoreError> {
         self.read(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT id, url, body, attempts FROM posts WHERE due <= ?1 ORDER BY due, number LIMIT ?2",
+                    "SELECT id, url, body, attempts FROM posts WHERE number IN (
+                         SELECT number FROM (
+                             SELECT number, row_number() OVER (PARTITION BY url ORDER BY due, number) AS place
+                             FROM posts WHERE due <= ?1
+                         ) WHERE place <= ?3
+                     ) ORDER BY due, number LIMIT ?2",
                 )?
-                .query_map(params![microseconds(now), most as i64], |row| {
+                .query_map(params![microseconds(now), most as i64, to_one as i64], |row| {
                     Ok(Post { id: row.get(0)?, url: row.get(1)?, body: row.get(2)?, attempts: row.get(3)? })
                 })?
                 .collect()
@@ -128,5 +133,27 @@ impl Store {
                 .execute(params![id, microseconds(at)])
                 .map(drop)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_takes_nothing_hides_no_other_one() {
+        let store = Store::open(None).expect("a store");
+        let bodies: Vec<String> = (0..500).map(|number| number.to_string()).collect();
+        assert!(store.to_post("a", "https://slow.example", &bodies, (1, false), UNIX_EPOCH).expect("kept"));
+        assert!(store.to_post("b", "https://quick.example", &bodies[..2], (1, false), UNIX_EPOCH).expect("kept"));
+        let due = store.due_posts(UNIX_EPOCH, 128, 4).expect("read");
+        let to = |url: &str| due.iter().filter(|post| post.url == url).map(|post| &*post.body).collect::<Vec<_>>();
+        assert_eq!(
+            (to("https://slow.example"), to("https://quick.example")),
+            (vec!["0", "1", "2", "3"], vec!["0", "1"])
+        );
+        assert_eq!(store.due_posts(UNIX_EPOCH, 5, 4).expect("read").len(), 5);
     }
 }
