@@ -9,6 +9,11 @@ use crate::template::{Lookup, MAX_EXPANDED};
 /// The name that stands for the state in a reference.
 const STATE: &str = "state";
 
+/// References of one template.
+const MOST_REFERENCES: usize = 10_000;
+/// Braces of one template that are told to be no reference. One is enough for it not to expand.
+const MOST_BROKEN: usize = 100;
+
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BraceTemplate {
@@ -41,7 +46,8 @@ impl BraceTemplate {
         let mut parts = Vec::new();
         let mut text = String::new();
         let mut at = 0;
-        while let Some(found) = source[at..].find(['{', '}']) {
+        let (mut references, mut broken) = (0, 0);
+        while let Some(found) = source[at..].find(['{', '}']).filter(|_| broken < MOST_BROKEN) {
             text.push_str(&source[at..at + found]);
             at += found;
             let rest = &source[at..];
@@ -50,7 +56,15 @@ impl BraceTemplate {
                 at += 2;
                 continue;
             }
-            let (part, length) = part(rest, at);
+            let (mut part, length) = part(rest, at);
+            references += 1;
+            if references > MOST_REFERENCES {
+                let problem = format!("the template has more than {MOST_REFERENCES} references");
+                part = Part::Broken(BrokenBraces { range: at..at + length, problem });
+                broken = MOST_BROKEN;
+            } else if matches!(part, Part::Broken(_)) {
+                broken += 1;
+            }
             if !text.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut text)));
             }
@@ -151,9 +165,21 @@ fn part(rest: &str, at: usize) -> (Part, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::BraceTemplate;
+    use super::{BraceTemplate, BrokenBraces, MOST_BROKEN, MOST_REFERENCES};
     use crate::state::State;
     use crate::value::{Value, parse_json};
+
+    /// Each of them would be told, with its place.
+    #[test]
+    fn of_braces_without_end_a_few_are_told() {
+        for text in ["{x ", "x} "] {
+            assert_eq!(BraceTemplate::parse(&text.repeat(1_000_000)).broken().count(), MOST_BROKEN, "{text}");
+        }
+        let many = BraceTemplate::parse(&"{a}".repeat(20_000));
+        let told: Vec<&BrokenBraces> = many.broken().collect();
+        assert_eq!((many.places().count(), told.len()), (MOST_REFERENCES, 1));
+        assert!(told[0].problem.contains("more than 10000 references") && told[0].range == (30_000..30_003));
+    }
 
     fn expand(template: &str) -> Result<String, String> {
         let seed = r#"{"a":"x","n":3,"f":0.5,"yes":true,"none":null,"xs":["p",{"q":1.0}],"o":{"k":"it's"},"t":"{a}"}"#;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hotcell_graph::types::{Type, schema_at};
 use hotcell_graph::{List, Object, Value};
+use indexmap::IndexSet;
 
 use super::model::{Component, ComponentId, Piece, Property};
 use super::placeholders;
@@ -278,13 +279,13 @@ fn mirrored(component: &Component, declared: Declared) -> Generated {
 
 /// The placeholders of a request over HTTP.
 fn request(component: &Component) -> Vec<&str> {
-    let mut names = Vec::new();
+    let mut names = IndexSet::new();
     for field in ["url", "http_method", "api_spec_uri", "data", "query_params", "headers"] {
         if let Some(value) = component.value(field) {
             placeholders::names_in(value, &mut names);
         }
     }
-    names
+    names.into_iter().collect()
 }
 
 fn flow<'c>(component: &Component, find: &Find<'c>) -> Generated {

@@ -1,6 +1,7 @@
 //! Placeholders: a name in double braces, white space around it allowed. Nothing else is a template language here.
 
 use hotcell_graph::Value;
+use indexmap::IndexSet;
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,25 +37,22 @@ pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
 
 /// The names of a template, each once, in the order in which they occur.
 pub(super) fn names(template: &str) -> Vec<&str> {
-    let mut names = Vec::new();
-    for piece in pieces(template) {
-        if let Piece::Name(name) = piece
-            && !names.contains(&name)
-        {
-            names.push(name);
-        }
-    }
-    names
+    let name = |piece| match piece {
+        Piece::Name(name) => Some(name),
+        Piece::Literal(_) => None,
+    };
+    let names: IndexSet<&str> = pieces(template).filter_map(name).collect();
+    names.into_iter().collect()
 }
 
 /// The names of the placeholders in keys and values of any depth.
-pub(super) fn names_in<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+pub(super) fn names_in<'v>(value: &'v Value, found: &mut IndexSet<&'v str>) {
     match value {
-        Value::Text(text) => add(text, found),
+        Value::Text(text) => found.extend(names(text)),
         Value::List(items) => items.iter().for_each(|item| names_in(item, found)),
         Value::Object(object) => {
             for (key, value) in object.iter() {
-                add(key, found);
+                found.extend(names(key));
                 names_in(value, found);
             }
         }
@@ -62,18 +60,17 @@ pub(super) fn names_in<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     }
 }
 
-fn add<'v>(text: &'v str, found: &mut Vec<&'v str>) {
-    for name in names(text) {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-}
-
 /// What in a text is no placeholder and looks like one of a template language with more: filters, conditions, comments.
 pub(super) fn more_than_placeholders(text: &str) -> Vec<&str> {
+    /// Bytes that are looked through for the end of each piece. In what is behind them only tags and comments are looked for: a template
+    /// that is so long is refused all the same.
+    const LOOKED_THROUGH: usize = 64 << 10;
     let mut found = Vec::new();
     let mut from = 0;
+    let (text, rest) = text.split_at(text.floor_char_boundary(LOOKED_THROUGH.min(text.len())));
+    found.extend(
+        ["{%", "{#"].into_iter().filter_map(|begin| rest.get(rest.find(begin)?..).and_then(|tag| tag.get(..2))),
+    );
     while let Some(open) = text[from..].find('{').map(|offset| from + offset) {
         let end = |close: &str| text[open + 2..].find(close).map(|offset| open + 2 + offset + close.len());
         let piece = match text[open..].get(..2) {

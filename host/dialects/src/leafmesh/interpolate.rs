@@ -4,7 +4,7 @@
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use crate::document::{Document, Entry, Kind, Node, Style, Text};
+use crate::document::{Document, Entry, Kind, Node, Style, Text, report};
 use crate::surroundings::Surroundings;
 
 /// What begins the name of a secret in the vault.
@@ -52,10 +52,14 @@ impl Interpolation<'_> {
         let mut put_in = String::with_capacity(text.value.len());
         let mut rest = &*text.value;
         let mut variables = 0;
+        // Behind the last brace that closes there is no variable: looking for one each time would take for ever.
+        let closes = rest.rfind('}').unwrap_or(0);
         while let Some(at) = rest.find('$') {
             put_in.push_str(&rest[..at]);
             let behind = &rest[at + 1..];
-            let inner = behind.strip_prefix('{').and_then(|inner| Some((inner, inner.find('}')?)));
+            let may_close = text.value.len() - behind.len() <= closes;
+            let inner = behind.strip_prefix('{').filter(|_| may_close);
+            let inner = inner.and_then(|inner| Some((inner, inner.find('}')?)));
             rest = match inner {
                 Some((inner, end)) => {
                     let name = &inner[..end];
@@ -93,12 +97,12 @@ impl Interpolation<'_> {
         if !is_name {
             let error = Diagnostic::error(format!("`${{{written}}}` names no variable: `{name}` is no name of one"));
             let help = "write `${NAME}` or `${NAME:default}`, and `$$` for a dollar";
-            self.diagnostics.push(error.at(&span).help(help));
+            report(&mut self.diagnostics, error.at(&span).help(help));
             return String::new();
         }
         if DENIED.contains(&name) || DENIED_STARTS.iter().any(|start| name.starts_with(start)) {
             let error = Diagnostic::error(format!("the variable `{name}` is not for meshes to read"));
-            self.diagnostics.push(error.at(&span).help("give the value in a variable of another name"));
+            report(&mut self.diagnostics, error.at(&span).help("give the value in a variable of another name"));
             return String::new();
         }
         match (self.surroundings.variable(name), default) {
@@ -108,7 +112,7 @@ impl Interpolation<'_> {
                 let warning =
                     Diagnostic::warning(format!("the variable `{name}` is not set: nothing stands there now"));
                 let help = format!("set it, or give a default: `${{{name}:default}}`");
-                self.diagnostics.push(warning.at(&span).help(help));
+                report(&mut self.diagnostics, warning.at(&span).help(help));
                 String::new()
             }
         }

@@ -165,10 +165,11 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
         reader.report(Diagnostic::error(reason.to_string()).at(&config.span));
     }
     if let Some(text) = &config.instructions {
+        let variables: HashSet<&str> = config.variables.iter().map(|variable| &*variable.name.value).collect();
         for braces in Braces::find(text) {
             let name = braces.path.as_ref().map(hotcell_graph::Path::as_str).unwrap_or_default();
-            let is_variable = config.variables.iter().any(|variable| &*variable.name.value == name);
-            if placeholders::is_placeholder(name) && !placeholders::is_known(name, true) && !is_variable {
+            let is_filled = placeholders::is_known(name, true) || variables.contains(name);
+            if placeholders::is_placeholder(name) && !is_filled && !reader.is_full_of(Severity::Error) {
                 let error = Diagnostic::error(format!("nothing fills the placeholder `{{{{{name}}}}}`"));
                 reader.report(error.at(&text.span_of(braces.range)).help(placeholders::help(name, true)));
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use crate::document::{Document, Kind, Node};
+use crate::document::{Document, Kind, MAX_DIAGNOSTICS, Node, Place, report};
 use crate::surroundings::Surroundings;
 
 /// Puts values into every text of the file. What has no value is an error at its place.
@@ -18,15 +18,19 @@ pub(super) fn substitute(document: &mut Document, surroundings: &dyn Surrounding
                 "set it and allow it, with `env = [\"{name}\"]` below `[grants.agent]` in `hotcell.toml`; or give it a \
                  default: `${{{name}:-default}}`"
             ));
-        diagnostics.push(error);
+        report(diagnostics, error);
     }
 }
 
-fn visit(node: &mut Node, surroundings: &dyn Surroundings, missing: &mut Vec<(String, crate::document::Place)>) {
+fn visit(node: &mut Node, surroundings: &dyn Surroundings, missing: &mut Vec<(String, Place)>) {
     let place = node.place;
     match &mut node.kind {
         Kind::Text(text) if text.value.contains('$') => {
-            let mut absent = |name: &str| missing.push((name.to_owned(), place));
+            let mut absent = |name: &str| {
+                if missing.len() < MAX_DIAGNOSTICS {
+                    missing.push((name.to_owned(), place));
+                }
+            };
             if let Some(value) = expand(&text.value, surroundings, &mut absent) {
                 text.value = Arc::from(value);
             }
@@ -42,6 +46,8 @@ fn expand(text: &str, surroundings: &dyn Surroundings, absent: &mut dyn FnMut(&s
     let mut made = String::with_capacity(text.len());
     let mut rest = text;
     let mut changed = false;
+    // Behind the last brace that closes there is no reference: looking for one each time would take for ever.
+    let closes = text.rfind('}').unwrap_or(0);
     while let Some(at) = rest.find('$') {
         made.push_str(&rest[..at]);
         let from = &rest[at + 1..];
@@ -49,7 +55,9 @@ fn expand(text: &str, surroundings: &dyn Surroundings, absent: &mut dyn FnMut(&s
             made.push('$');
             rest = after;
             changed = true;
-        } else if let Some((name, default, after)) = reference(from) {
+        } else if text.len() - from.len() <= closes
+            && let Some((name, default, after)) = reference(from)
+        {
             match (surroundings.variable(name), default) {
                 (Some(value), _) => made.push_str(&value),
                 (None, Some(default)) => made.push_str(default),
@@ -68,12 +76,15 @@ fn expand(text: &str, surroundings: &dyn Surroundings, absent: &mut dyn FnMut(&s
 
 /// `{NAME}` or `{NAME:-default}` and what follows; names are in upper case.
 fn reference(from: &str) -> Option<(&str, Option<&str>, &str)> {
-    let (inside, after) = from.strip_prefix('{')?.split_once('}')?;
-    let (name, default) = match inside.split_once(":-") {
-        Some((name, default)) => (name, Some(default)),
-        None => (inside, None),
-    };
-    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-    is_name.then_some((name, default, after))
+    let inside = from.strip_prefix('{')?;
+    let end = inside.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))?;
+    let (name, behind) = inside.split_at(end);
+    if !name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_') {
+        return None;
+    }
+    if let Some(after) = behind.strip_prefix('}') {
+        return Some((name, None, after));
+    }
+    let (default, after) = behind.strip_prefix(":-")?.split_once('}')?;
+    Some((name, Some(default), after))
 }
