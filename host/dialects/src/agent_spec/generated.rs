@@ -285,7 +285,7 @@ fn request(component: &Component) -> Vec<&str> {
             placeholders::names_in(value, &mut names);
         }
     }
-    names.into_iter().collect()
+    names.into_iter().take(placeholders::MOST).collect()
 }
 
 fn flow<'c>(component: &Component, find: &Find<'c>) -> Generated {

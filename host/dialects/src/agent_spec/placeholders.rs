@@ -3,6 +3,9 @@
 use hotcell_graph::Value;
 use indexmap::IndexSet;
 
+/// How many names the texts of one field may have.
+pub(super) const MOST: usize = 1_000;
+
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
@@ -35,13 +38,19 @@ pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// The names of a template, each once, in the order in which they occur.
+/// The names of a template, each once, in the order in which they occur; one more than may be there at most.
 pub(super) fn names(template: &str) -> Vec<&str> {
     let name = |piece| match piece {
         Piece::Name(name) => Some(name),
         Piece::Literal(_) => None,
     };
-    let names: IndexSet<&str> = pieces(template).filter_map(name).collect();
+    let mut names = IndexSet::new();
+    for name in pieces(template).filter_map(name) {
+        if names.len() > MOST {
+            break;
+        }
+        names.insert(name);
+    }
     names.into_iter().collect()
 }
 
@@ -71,12 +80,19 @@ pub(super) fn more_than_placeholders(text: &str) -> Vec<&str> {
     found.extend(
         ["{%", "{#"].into_iter().filter_map(|begin| rest.get(rest.find(begin)?..).and_then(|tag| tag.get(..2))),
     );
+    // Where each of them is last: behind that nothing is looked for.
+    let last = |close: &str| text.rfind(close).unwrap_or(0);
+    let lasts = [("%}", last("%}")), ("#}", last("#}")), ("}}", last("}}"))];
     while let Some(open) = text[from..].find('{').map(|offset| from + offset) {
-        let end = |close: &str| text[open + 2..].find(close).map(|offset| open + 2 + offset + close.len());
+        let end = |close: usize| {
+            let (close, last) = lasts[close];
+            let found = if open + 2 <= last { text[open + 2..].find(close) } else { None };
+            found.map(|offset| open + 2 + offset + close.len())
+        };
         let piece = match text[open..].get(..2) {
-            Some("{%") => end("%}").map(|end| &text[open..end]),
-            Some("{#") => end("#}").map(|end| &text[open..end]),
-            Some("{{") => end("}}").map(|end| &text[open..end]).filter(|piece| {
+            Some("{%") => end(0).map(|end| &text[open..end]),
+            Some("{#") => end(1).map(|end| &text[open..end]),
+            Some("{{") => end(2).map(|end| &text[open..end]).filter(|piece| {
                 let inside = piece[2..piece.len() - 2].trim_start_matches('-').trim_start();
                 // Braces of JSON, doubled for other formatters, begin with a quote.
                 names(piece).is_empty() && inside.starts_with(|first: char| first.is_alphabetic() || first == '_')

@@ -4,7 +4,7 @@ use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::super::model::{ComponentId, Field};
-use super::super::placeholders::more_than_placeholders;
+use super::super::placeholders::{MOST, more_than_placeholders, names};
 use super::super::templates::{FIELDS as RENDERED, are_jinja, jinja};
 use super::Checker;
 
@@ -29,6 +29,13 @@ impl Checker<'_> {
         let is_jinja = are_jinja(&component.component_type, self.surroundings.renders_jinja());
         for field in FIELDS {
             let Some(Field::Value { value, span }) = component.fields.get(*field) else { continue };
+            let mut texts = Vec::new();
+            texts_in(value, &mut texts);
+            if texts.iter().map(|text| names(text).len()).sum::<usize>() > MOST {
+                let error = Diagnostic::error(format!("`{field}` has more than {MOST} placeholders")).at(span);
+                self.report(id, error.help("put what is many into a list, and hand that over"));
+                continue;
+            }
             if let (true, true, Value::Text(text)) = (is_jinja, RENDERED.contains(field), value) {
                 if let Some(Err(problem)) = jinja(text) {
                     let error = Diagnostic::error(format!("`{field}` is no template: {problem}")).at(span);
@@ -36,8 +43,6 @@ impl Checker<'_> {
                 }
                 continue;
             }
-            let mut texts = Vec::new();
-            texts_in(value, &mut texts);
             let found: Vec<&str> = texts.into_iter().flat_map(more_than_placeholders).collect();
             let Some(first) = found.first() else { continue };
             let others = match found.len() {
