@@ -8,8 +8,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Those of the system.
-pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
-    let path = path.as_ref();
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -38,16 +37,16 @@ mod tests {
     fn a_file_takes_the_place_of_what_was_there_and_follows_no_link() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        replace(at("made/on/the/way"), b"new").unwrap();
+        replace(&at("made/on/the/way"), b"new").unwrap();
         assert_eq!(fs::read(at("made/on/the/way")).unwrap(), b"new");
         fs::set_permissions(at("made/on/the/way"), fs::Permissions::from_mode(0o640)).unwrap();
-        replace(at("made/on/the/way"), b"newer").unwrap();
+        replace(&at("made/on/the/way"), b"newer").unwrap();
         assert_eq!(fs::metadata(at("made/on/the/way")).unwrap().permissions().mode() & 0o777, 0o640);
 
         fs::write(at("mine"), "kept").unwrap();
         for (name, to) in [("link", at("mine")), ("dangling", at("nowhere"))] {
             symlink(to, at(name)).unwrap();
-            replace(at(name), b"new").unwrap();
+            replace(&at(name), b"new").unwrap();
             assert!(
                 fs::symlink_metadata(at(name)).unwrap().is_file() && fs::read(at(name)).unwrap() == b"new",
                 "{name}"

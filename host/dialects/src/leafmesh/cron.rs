@@ -68,6 +68,9 @@ impl Cron {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(source: &str) -> Result<Cron, String> {
+        if source.len() > LONGEST {
+            return Err(format!("it has {} bytes, and a schedule has {LONGEST} at most", source.len()));
+        }
         let source = source.trim();
         let written = match MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(source)) {
             Some((_, fields)) => *fields,
@@ -128,6 +131,8 @@ impl Cron {
     }
 }
 
+/// Bytes of the longest expression. Whatever it lists is compared with each day that is looked at.
+const LONGEST: usize = 1_000;
 /// How many days are looked at for the next one that fits.
 const MOST_DAYS: u32 = 41 * 366;
 
@@ -265,6 +270,14 @@ mod tests {
             let problem = Cron::parse(source).expect_err(source);
             assert!(problem.contains(part), "{source}: {problem}");
         }
+    }
+
+    /// The days of forty years would be compared with a million days of the week, each time that the next one is looked for.
+    #[test]
+    fn a_schedule_that_lists_without_end_is_refused() {
+        let long = format!("0 0 30 2 {}", "1#5,".repeat(1_000_000));
+        assert_eq!(Cron::parse(&long).unwrap_err(), "it has 4000009 bytes, and a schedule has 1000 at most");
+        assert!(Cron::parse(&format!("{} 0 1 1 *", ["59"; 300].join(","))).is_ok());
     }
 
     #[test]
