@@ -21,6 +21,7 @@ pub mod matcher;
 pub mod mesh;
 pub mod mismatch;
 pub mod observed;
+mod order;
 pub mod pairing;
 pub mod pending;
 pub mod report;

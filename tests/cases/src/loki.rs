@@ -200,7 +200,7 @@ pub(crate) async fn run_turns(
     let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), world);
     let mut observed = Observed { warnings, ..nothing_ran(Status::Completed) };
     for given in turns {
-        let witness = Arc::new(Witness::new(answers));
+        let witness = Arc::new(Witness::new(&agent.graph, answers));
         let session = Session { people: witness.clone(), observer: witness.clone(), cancel: CancellationToken::new() };
         let report = tokio::time::timeout(stage.limit, host.run(agent, given, session))
             .await
