@@ -7,6 +7,7 @@ use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Bytes};
+use hotcell_cells::policy::path_grant;
 use hotcell_cells::{Grants, Terms, fetch};
 use hotcell_dialects::{
     AgentFolder, Called, ComponentState, DeclaredComponent, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
@@ -23,6 +24,7 @@ use url::Url;
 
 use crate::components;
 use crate::context::LoadContext;
+use crate::granted_files;
 use crate::hooks::HookList;
 use crate::key_files::key_file;
 use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
@@ -127,6 +129,16 @@ impl<'a> AgentSurroundings<'a> {
     /// The folder that no path in a file of the agent leaves.
     fn root(&self) -> SourceFolder<'_> {
         self.context.sources().below(self.reach.project)
+    }
+
+    /// The folder that a text named by the agent's file has to lie in, and where it lies.
+    fn around(&self, path: &str) -> (SourceFolder<'_>, PathBuf) {
+        let Reach { settings, permissions, project, .. } = self.reach;
+        let path = self.folder.join(path);
+        match granted_files::directory_of(settings, permissions, project, &path) {
+            Some((directory, path)) => (self.context.sources().below(&directory), path),
+            None => (self.root(), path),
+        }
     }
 
     /// Whether there is such a file in the project.
@@ -478,15 +490,22 @@ impl Surroundings for AgentSurroundings<'_> {
         if path.contains("://") {
             return self.fetch(path, within).map_err(Unavailable::new);
         }
-        let said = |error: FileError| Unavailable::new(error);
-        let file = self.folder.join(path);
+        let said = |error: FileError| match error {
+            FileError::Outside => {
+                let directory = Path::new(path).parent().unwrap_or(Path::new(".")).to_string_lossy();
+                Unavailable::new(format!("{error}; {}", path_grant(FILE_GRANTS, &directory, "/texts")))
+            }
+            error => Unavailable::new(error),
+        };
+        let (around, file) = self.around(path);
         if let Some(within) = within {
-            let (file, folder) = (self.root().real_path(&file), self.root().real_path(&self.folder.join(within)));
+            let (around_folder, folder) = self.around(within);
+            let (file, folder) = (around.real_path(&file), around_folder.real_path(&folder));
             if !file.map_err(said)?.starts_with(folder.map_err(said)?) {
                 return Err(Unavailable::new("it leads out of its folder"));
             }
         }
-        self.root().read_text(&file, MAX_TEXT).map(Arc::from).map_err(said)
+        around.read_text(&file, MAX_TEXT).map(Arc::from).map_err(said)
     }
 
     fn key_file(&self, path: &str) -> Result<PathBuf, Unavailable> {

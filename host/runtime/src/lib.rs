@@ -20,6 +20,7 @@ mod environment;
 mod evolve;
 mod folder;
 mod freshness;
+mod granted_files;
 mod hooks;
 mod host;
 mod host_runs;

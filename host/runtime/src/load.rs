@@ -21,6 +21,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Severity};
 use crate::agent::{Agent, LoadFailure, Loading, Which};
 use crate::agent_registry::{AgentRegistry, GuardedAgents};
 use crate::context::LoadContext;
+use crate::granted_files;
 use crate::hooks::HookList;
 use crate::knowledge::AgentKnowledge;
 use crate::load::asked::Asked;
@@ -156,7 +157,11 @@ fn children(
             );
             return family;
         }
-        let located = locate(context.sources(), &path_of_child, Some(project));
+        let located = match granted_files::directory_of(one.said.settings(), &one.permissions, project, &path_of_child)
+        {
+            Some((directory, path)) => locate(context.sources(), &path, Some(&directory)),
+            None => locate(context.sources(), &path_of_child, Some(project)),
+        };
         if located.as_ref().is_ok_and(|located| above.contains(&located.file)) {
             let error = refused(format!("the agents of `{path}` and of this file contain each other"));
             diagnostics.push(error.help("an agent cannot be a sub-agent of itself, not even by way of others"));

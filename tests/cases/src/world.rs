@@ -76,6 +76,9 @@ impl World {
                 install(&folder, &global)?;
             }
         }
+        if ["sherma", "agentloom"].contains(&&*case.dialect) {
+            world.let_files_meet(&copy)?;
+        }
         for (name, tool) in of_servers {
             if let Some(server) = tool.server.clone() {
                 world.servers.entry(server).or_default().insert(name, tool);
@@ -178,6 +181,27 @@ impl World {
         let folder = self.entry.parent().unwrap_or(&self.entry);
         let bytes = tools::functions(agents, offered, port);
         install_plugin(folder, tools::FUNCTIONS, &bytes, tools::functions_settings(offered, port))
+    }
+
+    /// Lets the file of the entry name files of the case outside of its folder, as an operator would.
+    fn let_files_meet(&self, case: &Path) -> Result<(), WorldError> {
+        let folder = self.entry.parent().unwrap_or(&self.entry);
+        if folder == case {
+            return Ok(());
+        }
+        let mut settings = read_settings(folder)?;
+        let grants = settings.entry("grants").or_insert_with(|| toml::Table::new().into());
+        let agent =
+            grants.as_table_mut().map(|grants| grants.entry("agent").or_insert_with(|| toml::Table::new().into()));
+        let Some(agent) = agent.and_then(toml::Value::as_table_mut) else {
+            return Err(WorldError::Settings("`grants` is not a table".to_owned()));
+        };
+        let directory = toml::Table::from_iter([
+            ("host".to_owned(), case.display().to_string().into()),
+            ("guest".to_owned(), "/case".to_owned().into()),
+        ]);
+        agent.entry("fs").or_insert_with(|| toml::Value::Array(vec![directory.into()]));
+        write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())
     }
 
     /// A place for a file that does not belong to the case.
