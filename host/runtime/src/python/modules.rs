@@ -29,8 +29,14 @@ const MAX_TOGETHER: usize = 8 << 20;
 const OVER_HTTP: [&str; 3] = ["httpx", "requests", "urllib3"];
 /// What that is.
 const HTTP: &str = include_str!("http.py");
-/// The framework whose decorators mean something here, and what stands in its place.
-const LEAFMESH: (&str, &str) = ("leafmesh", include_str!("leafmesh.py"));
+/// What stands in the place of modules whose names mean something here.
+const STAND_INS: [(&str, &str); 4] = [
+    ("langchain.tools", LANGCHAIN_TOOLS),
+    ("langchain_core.tools", LANGCHAIN_TOOLS),
+    ("leafmesh", include_str!("leafmesh.py")),
+    ("pydantic", include_str!("pydantic.py")),
+];
+const LANGCHAIN_TOOLS: &str = include_str!("langchain_tools.py");
 
 /// The folders below which modules are found, the nearest first.
 #[derive(Clone)]
@@ -206,13 +212,13 @@ impl<'a> Modules<'a> {
                     self.bytes += text.len();
                     json!({ "file": module.file, "source": text, "package": module.is_package })
                 }
-                None if OVER_HTTP.contains(&name.as_str()) => {
-                    json!({ "file": format!("<{name}>"), "source": HTTP, "package": false })
-                }
-                None if *name == LEAFMESH.0 => {
-                    json!({ "file": format!("<{name}>"), "source": LEAFMESH.1, "package": false })
-                }
-                None => Value::Null,
+                None => match stand_in(name) {
+                    // The cell says of modules below it that there are none.
+                    Some((source, package)) => {
+                        json!({ "file": format!("<{name}>"), "source": source, "package": package })
+                    }
+                    None => Value::Null,
+                },
             };
             if self.bytes > MAX_TOGETHER {
                 return Err(ModuleError::TooMuch { name: name.clone() });
@@ -225,6 +231,14 @@ impl<'a> Modules<'a> {
     pub(super) fn to_json(&self) -> Value {
         json!(self.found)
     }
+}
+
+/// The text that stands in the place of a library's module, and whether the module is a package there.
+fn stand_in(name: &str) -> Option<(&'static str, bool)> {
+    if OVER_HTTP.contains(&name) {
+        return Some((HTTP, false));
+    }
+    STAND_INS.iter().find(|(known, _)| *known == name).map(|(name, source)| (*source, *name != "leafmesh"))
 }
 
 /// The path of a dotted name of identifiers, without an extension.

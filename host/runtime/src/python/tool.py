@@ -36,12 +36,7 @@ def _wanted():
 
 
 def _stand_ins(answers):
-    """The few names of the frameworks around such files that mean something here."""
-
-    def tool(function=None, *_, **__):
-        if callable(function):
-            return function
-        return lambda decorated: decorated
+    """The few names of the frameworks around such files that mean something here, beside those that the host hands over."""
 
     class Message:
         def __init__(self, content="", **fields):
@@ -59,12 +54,13 @@ def _stand_ins(answers):
         raise _Question(str(getattr(value, "content", value)))
 
     message = {name: type(name, (Message,), {}) for name in ("AIMessage", "HumanMessage", "SystemMessage")}
+    # Parameters of tools are annotated with them, and the framework alone gives them.
+    callbacks = {name: type(name, (), {}) for name in ("CallbackManagerForToolRun", "AsyncCallbackManagerForToolRun")}
     for name, contents in {
         "langchain_core": {},
-        "langchain_core.tools": {"tool": tool},
+        "langchain_core.callbacks": callbacks,
         "langchain_core.messages": message,
         "langchain": {},
-        "langchain.tools": {"tool": tool},
         "langgraph": {},
         "langgraph.types": {"interrupt": interrupt},
     }.items():
@@ -101,7 +97,7 @@ class _Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 # Packages that many use and that have native code: to name a folder with them would not help.
 _NATIVE = frozenset(
     ("aiohttp", "cryptography", "cv2", "faiss", "grpc", "lxml", "matplotlib", "numpy", "orjson", "pandas", "PIL",
-     "polars", "psycopg", "psycopg2", "pyarrow", "pydantic", "pydantic_core", "scipy", "sentence_transformers", "sklearn",
+     "polars", "psycopg", "psycopg2", "pyarrow", "pydantic_core", "scipy", "sentence_transformers", "sklearn",
      "spacy", "tensorflow", "tiktoken", "tokenizers", "torch", "transformers", "uvloop")
 )
 
@@ -154,10 +150,13 @@ def _files(folder):
 
 
 _STAND_INS = {
-    "langchain_core": ["langchain_core.tools", "langchain_core.messages"],
+    "langchain_core": ["langchain_core.callbacks", "langchain_core.messages", "langchain_core.tools"],
     "langchain": ["langchain.tools"],
     "langgraph": ["langgraph.types"],
+    "pydantic": ["pydantic"],
 }
+# Those of them that the host hands over.
+_HANDED = ("langchain_core.tools", "langchain.tools", "pydantic")
 
 
 def _needs(modules):
@@ -183,11 +182,24 @@ def _needs(modules):
                 needs.update(filter(None, [base, *(f"{base}.{alias.name}" for alias in node.names if alias.name != "*")]))
     parents = {".".join(name.split(".")[:count]) for name in needs for count in range(1, name.count(".") + 1)}
     foreign = sys.stdlib_module_names | _STAND_INS.keys()
-    return sorted(name for name in needs | parents if name not in modules and name.partition(".")[0] not in foreign)
+    return sorted(
+        name
+        for name in needs | parents
+        if name not in modules and (name in _HANDED or name.partition(".")[0] not in foreign)
+    )
+
+
+def _own_pydantic(folders):
+    """Whether folders of the operator have a version of `pydantic` that is written in Python alone."""
+    found = {file.partition(".")[0] for folder in folders for file in _files(folder)}
+    return "pydantic" in found and "pydantic_core" not in found
 
 
 def _load(wanted):
-    modules = _Modules(wanted["modules"])
+    known = wanted["modules"]
+    if _own_pydantic(wanted.get("packages", [])):
+        known = {name: module for name, module in known.items() if name != "pydantic"}
+    modules = _Modules(known)
     sys.dont_write_bytecode = True
     sys.path[:] = wanted.get("packages", [])
     importlib.invalidate_caches()
@@ -217,10 +229,14 @@ def _schema(hint):
     """The JSON schema of a type; anything goes where it is not known."""
     if hint in _SIMPLE:
         return {"type": _SIMPLE[hint]}
+    if hasattr(hint, "model_json_schema"):
+        return hint.model_json_schema()
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         schema = _schema(parts[0])
         texts = [part for part in parts[1:] if isinstance(part, str)]
+        for part in parts[1:]:
+            schema = part.in_schema(schema) if hasattr(part, "in_schema") else schema
         return {**schema, "description": texts[0]} if texts else schema
     if origin is typing.Literal:
         return {"enum": list(parts)}
@@ -273,39 +289,55 @@ def _documented(function):
     return "\n".join(kept).strip(), described
 
 
-def _describe(function):
+def _parameters(function, documented):
+    """The JSON schema of what a function takes."""
+    own = getattr(function, "args_schema", None)
+    if own is not None:
+        schema = own if isinstance(own, dict) else own.model_json_schema()
+        return {key: value for key, value in schema.items() if key != "description"} | {"additionalProperties": False}
     hints = typing.get_type_hints(function, include_extras=True)
-    description, documented = _documented(function)
     properties, required = {}, []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(f"the parameter `{name}` has no name by which it can be given")
-        schema = _schema(hints.get(name, typing.Any))
-        if parameter.default is parameter.empty:
+        schema, default = _schema(hints.get(name, typing.Any)), parameter.default
+        if hasattr(default, "in_schema"):
+            schema, default = default.in_schema(schema), parameter.empty if default.is_required() else default.default
+        if default is parameter.empty:
             required.append(name)
-        elif isinstance(parameter.default, (str, int, float, bool)):
-            schema["default"] = parameter.default
+        elif isinstance(default, (str, int, float, bool)):
+            schema["default"] = default
         if documented.get(name):
             schema.setdefault("description", documented[name])
         properties[name] = schema
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _describe(function):
+    description, documented = _documented(function)
     return {
         "marks": getattr(function, "__marks__", {}),
         "description": description,
-        "parameters": {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
+        "parameters": _parameters(function, documented),
     }
+
+
+def _as_function(value):
+    """A function, also that of an object that is a tool."""
+    if hasattr(type(value), "__as_tool__"):
+        return value.__as_tool__()
+    return value if inspect.isfunction(value) else None
 
 
 def _functions(module, modules):
     """The functions that the file defines, or has from others of the project, without those that it keeps to itself. Its own
     stand first."""
-    found = [(name, value) for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")]
-    own = [(name, value) for name, value in found if value.__module__ == module.__name__]
-    others = [(name, value) for name, value in found if value.__module__ != module.__name__ and modules.get(value.__module__)]
+    named = [(name, _as_function(value)) for name, value in vars(module).items() if not name.startswith("_")]
+    found = [(name, function) for name, function in named if function]
+    # What stands in place of a library is nobody's own.
+    known = {name for name, other in modules.items() if other and not other["file"].startswith("<")}
+    own = [(name, function) for name, function in found if function.__module__ == module.__name__]
+    others = [(name, function) for name, function in found if function.__module__ in known - {module.__name__}]
     return [*own, *others]
 
 
