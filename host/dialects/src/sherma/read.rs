@@ -267,8 +267,9 @@ fn hooks(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<St
         }
         let need = if elsewhere.is_empty() { Required } else { Optional };
         if let Some(path) = fields.text("import_path", need) {
-            let help = "put a hook plugin of that name into one of these folders, name it under `hooks` in `hotcell.toml`, or say \
-                        what it means with `[imports]` there; a guard is never left out silently";
+            let help = "hooks are plugins here, a class of Python is not run: put a hook plugin of that name into one of these \
+                        folders, name it under `hooks` in `hotcell.toml`, or say what it means with `[imports]` there; a guard \
+                        is never left out silently";
             found.extend(imported(&fields, Import::Hook, &path, help, surroundings));
         }
         fields.finish(|_| None);

@@ -53,7 +53,16 @@ def _stand_ins(answers):
             return left.pop(0)
         raise _Question(str(getattr(value, "content", value)))
 
-    message = {name: type(name, (Message,), {}) for name in ("AIMessage", "HumanMessage", "SystemMessage")}
+    def refusing(module, known):
+        def absent(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise ImportError(f"of `{module}` a sealed cell has {', '.join(known)}, and no `{name}`")
+
+        return absent
+
+    kinds = {"AIMessage": "ai", "HumanMessage": "human", "SystemMessage": "system", "ToolMessage": "tool"}
+    message = {"BaseMessage": Message, **{name: type(name, (Message,), {"type": kind}) for name, kind in kinds.items()}}
     # Parameters of tools are annotated with them, and the framework alone gives them.
     callbacks = {name: type(name, (), {}) for name in ("CallbackManagerForToolRun", "AsyncCallbackManagerForToolRun")}
     for name, contents in {
@@ -67,6 +76,8 @@ def _stand_ins(answers):
         module = types.ModuleType(name)
         module.__path__ = []
         module.__dict__.update(contents)
+        if contents:
+            module.__dict__["__getattr__"] = refusing(name, contents)
         sys.modules[name] = module
 
 
