@@ -107,6 +107,12 @@ async fn packages_are_found_where_the_operator_says() {
     let (_, model) = desk.run(calls("greet", json!({}))).await;
     assert_eq!(told(&model), "hello, world");
 
+    // A library for which something stands in comes first if it can run.
+    desk.write("examples/tools.py", "import pydantic\n\n\ndef greet() -> str:\n    return pydantic.VERSION\n");
+    desk.write(&format!("{packages}/pydantic/__init__.py"), "VERSION = '1.10'\n");
+    let (_, model) = desk.run(calls("greet", json!({}))).await;
+    assert_eq!(told(&model), "1.10");
+
     desk.write("examples/tools.py", "import fast\n");
     desk.write(&format!("{packages}/fast/__init__.py"), "from ._fast import speed\n");
     desk.write(&format!("{packages}/fast/_fast.cpython-312-x86_64-linux-gnu.so"), "");
@@ -178,7 +184,12 @@ fn what_cannot_be_imported_is_named_in_plain_words() {
     for (source, expected) in [
         ("import psycopg\n", "No module named 'psycopg'"),
         ("import multiprocessing\n", "sockets, processes, threads"),
-        ("from langchain_core.runnables import Runnable\n", "a sealed cell has only `langchain_core.tools`"),
+        ("from langchain_core.runnables import Runnable\n", "a sealed cell has only `langchain_core.callbacks`"),
+        ("from langchain_core.tools import InjectedToolArg\n", "and no `InjectedToolArg`"),
+        ("from langgraph.types import Command\n", "and no `Command`"),
+        ("from pydantic import field_validator\n", "and no `field_validator`"),
+        ("from pydantic.v1 import BaseModel\n", "of `pydantic` a sealed cell has only `pydantic`"),
+        ("import numpy\n", "native code"),
         ("from .. import outside\n", "examples"),
         ("import secrets_of_home\n", "No module named 'secrets_of_home'"),
     ] {
