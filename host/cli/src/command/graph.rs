@@ -37,6 +37,10 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
     let picture = Picture::new(&agent.graph, history.as_ref());
     let text = match format {
         PictureFormat::Mermaid => picture.mermaid(),
+        PictureFormat::Svg if picture.is_too_dense() => {
+            return Err(Failure::refused("the graph has too many lines across too many nodes to be laid out as SVG")
+                .help("`--format dot` and `--format mermaid` write it for programs that lay it out themselves"));
+        }
         PictureFormat::Svg => picture.svg(),
         PictureFormat::Dot => picture.dot(),
     };

@@ -3,6 +3,7 @@
 //! Everything is taken from the graph IR and from journal entries, so that a picture shows what the engine runs and did,
 //! not what a source file says.
 
+mod dense;
 mod dot;
 mod history;
 mod mermaid;

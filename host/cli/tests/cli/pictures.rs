@@ -33,6 +33,21 @@ fn the_extension_of_the_output_decides_the_form() {
     assert!(!desk.path("e.png").exists());
 }
 
+/// Thirty nodes in two kilobytes, each of which leads to all that follow.
+#[test]
+fn what_cannot_be_laid_out_is_refused_and_written_otherwise() {
+    let desk = desk();
+    let targets = |from: usize| (from + 1..=30).map(|to| format!("n{to}")).collect::<Vec<_>>().join(", ");
+    let nodes: String =
+        (0..30).map(|from| format!("  n{from}: {{ type: llm, prompt: x, next: [{}] }}\n", targets(from))).collect();
+    let graph = format!("name: dense\nversion: \"1.0\"\nstart: n0\nnodes:\n{nodes}  n30: {{ type: end, output: x }}\n");
+    desk.write("dense.yaml", &graph);
+    let output = desk.output(&["graph", "dense.yaml", "--format", "svg"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("too many lines across too many nodes"));
+    assert!(desk.output(&["graph", "dense.yaml", "--format", "dot"]).status.success());
+}
+
 #[test]
 fn a_run_is_drawn_with_the_way_it_went() {
     let desk = desk();
