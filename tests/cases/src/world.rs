@@ -186,7 +186,7 @@ impl World {
     /// Lets the file of the entry name files of the case outside of its folder, as an operator would.
     fn let_files_meet(&self, case: &Path) -> Result<(), WorldError> {
         let folder = self.entry.parent().unwrap_or(&self.entry);
-        if folder == case {
+        if folder == case || !folder.is_dir() {
             return Ok(());
         }
         let mut settings = read_settings(folder)?;
