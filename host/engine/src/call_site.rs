@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use hotcell_budget::Usage;
+use hotcell_graph::Value;
 use hotcell_journal::{EntryPath, RecordedCall, RunId, RunWriter};
 
 use crate::event::{Event, Observer};
+use crate::permit::{Denials, Denied, Permit};
 use crate::what_if::{Notes, Outward, WhatIf, locked};
 
 /// Where in a run a call is made.
@@ -22,6 +24,8 @@ struct Site {
     what_if: Option<Arc<WhatIf>>,
     /// What was withheld from this call
     notes: Notes,
+    /// What was granted to this call while its run waited, and what it is denied; none where nobody is asked for that
+    denials: Option<Arc<Denials>>,
 }
 
 impl CallSite {
@@ -37,7 +41,15 @@ impl CallSite {
         what_if: Option<Arc<WhatIf>>,
         notes: Notes,
     ) -> Self {
-        CallSite(Some(Site { writer, place, observer, what_if, notes }))
+        CallSite(Some(Site { writer, place, observer, what_if, notes, denials: None }))
+    }
+
+    /// The same for a call that is made again when it is granted what it was denied. `refused` is what was refused before.
+    pub(crate) fn asking(mut self, permits: Vec<Permit>, refused: Vec<Value>) -> Self {
+        if let Some(site) = &mut self.0 {
+            site.denials = Some(Arc::new(Denials::new(permits, refused)));
+        }
+        self
     }
 
     /// Where in the run it is, as text; empty for the run itself and outside of runs.
@@ -88,6 +100,39 @@ impl CallSite {
     /// The model that is asked in the place of every other one, in a run that was forked so.
     pub fn model(&self) -> Option<&str> {
         self.0.as_ref()?.what_if.as_ref()?.origin.model.as_deref()
+    }
+
+    /// Whether what the call is denied is asked for.
+    pub fn asks_denials(&self) -> bool {
+        self.told_denials().is_some()
+    }
+
+    /// What was granted to it when it, or a call before it, was denied something.
+    pub fn permits(&self) -> &[Permit] {
+        self.told_denials().map_or(&[], |denials| denials.permits.as_slice())
+    }
+
+    /// Tells that the call, or one that it made, was denied something that can be granted.
+    pub fn deny(&self, denied: Denied) {
+        if let Some(denials) = self.told_denials() {
+            denials.deny(denied);
+        }
+    }
+
+    /// Tells that the call did something outside that would be done twice if it were made again: nothing is asked for it.
+    pub fn acted(&self) {
+        if let Some(denials) = self.told_denials() {
+            denials.acted();
+        }
+    }
+
+    /// Where it is found what the call was denied; none where nobody is asked for that.
+    pub(crate) fn denials(&self) -> Option<Arc<Denials>> {
+        self.told_denials().cloned()
+    }
+
+    fn told_denials(&self) -> Option<&Arc<Denials>> {
+        self.0.as_ref()?.denials.as_ref()
     }
 }
 

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::action::job::BEGUN;
 use crate::branch::apply;
+use crate::copied::mark_copied;
 use crate::fork_error::ForkError;
 use crate::outcome::{RunError, list};
 use crate::redaction::Redaction;
@@ -46,20 +47,6 @@ pub struct ForkRequest {
     pub id: Option<String>,
     /// What is kept of how the fork was begun, for whoever goes on with it
     pub kept: Object,
-}
-
-/// What a run is given that says how many of its entries it has of another one.
-const COPIED: &str = "copied";
-
-/// Says in what a run is given how many of its entries it has of another one.
-pub fn mark_copied(given: &mut Object, entries: usize) {
-    given.insert(COPIED, Value::from(i64::try_from(entries).unwrap_or(i64::MAX)));
-}
-
-/// How many of its entries a run has of another one, by what it was given; none if it has none.
-pub fn copied_in(given: &Object) -> Option<usize> {
-    let copied = serde_json::Value::from(given.get(COPIED)?).as_u64()?;
-    usize::try_from(copied).ok()
 }
 
 /// The first entries of a run, so many.
@@ -367,6 +354,12 @@ fn answer(
             }
         }));
     };
+    if found.question.denial.is_some() {
+        return Err(ForkError::Answer(format!(
+            "the question `{}` asks for a capability, which is decided where the run is, and not with a fork of it",
+            found.question.id
+        )));
+    }
     let fact = Fact::Answered { number: found.number, text: text.clone() };
     Ok(Some(Entry { place: found.place.clone(), fact }))
 }

@@ -10,6 +10,7 @@ mod branch;
 mod call_site;
 mod clock;
 mod context;
+mod copied;
 mod drive;
 mod event;
 mod fork;
@@ -21,6 +22,7 @@ mod memory;
 mod meter;
 mod no_writer;
 mod outcome;
+mod permit;
 mod ports;
 mod redaction;
 mod route;
@@ -40,14 +42,16 @@ pub use action::job::BEGUN;
 pub use branch::WriteError;
 pub use call_site::CallSite;
 pub use clock::{Clock, Counted, ManualClock, SystemClock};
+pub use copied::{copied_in, mark_copied};
 pub use event::{Event, Observer};
-pub use fork::{ForkRequest, check_nobody_elsewhere, copied_in, first_entries, mark_copied};
+pub use fork::{ForkRequest, check_nobody_elsewhere, first_entries};
 pub use fork_error::ForkError;
 pub use gates::Gates;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use memory::used;
 pub use meter::{Meter, Tally, Uncounted, Used};
 pub use outcome::{Outcome, RunError};
+pub use permit::{Denied, Permit, PermitScope};
 pub use ports::{
     Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Notice, People,
     PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, PortError, Ports, ScriptCall, Scripts,

@@ -10,6 +10,8 @@ use hotcell_graph::Value;
 use hotcell_journal::{Completed, Entry, EntryPath, Fact, NodeFailure};
 use thiserror::Error;
 
+use crate::copied::copied_in;
+use crate::permit::Decided;
 use crate::token::Turn;
 
 /// What an effect does: its kind, and what exactly. A repeated turn must do the same again to get the same answer.
@@ -74,6 +76,8 @@ pub(crate) struct Remembered {
     pub(crate) is_cancelled: bool,
     /// Until when nodes wait, by the graph that they are nodes of
     timers: HashMap<(EntryPath, String), SystemTime>,
+    /// Capabilities that were asked for
+    pub(crate) denials: Decided,
     /// Where the questions are asked today that an older version asked elsewhere
     adopted: HashMap<(EntryPath, u32), (EntryPath, u32)>,
 }
@@ -104,12 +108,19 @@ impl Remembered {
         let mut remembered = Self::default();
         let mut own = Vec::new();
         let mut spent = Spent::default();
-        for entry in entries {
+        let copied = entries.first().and_then(|first| match &first.fact {
+            Fact::Started(header) => copied_in(&header.given),
+            _ => None,
+        });
+        for (number, entry) in (1..).zip(entries) {
             spent.entry(&entry);
             if let Fact::Completed(completed) = &entry.fact {
                 remembered.failures.extend(NodeFailure::of(&entry.place, completed));
             }
             own.extend(remembered.add(entry));
+            if copied == Some(number) {
+                remembered.denials.note_copied();
+            }
         }
         (remembered, own, spent.total())
     }
@@ -134,6 +145,9 @@ impl Remembered {
             }
             Fact::Retried => self.forget_refusals(),
             Fact::Asked { number, question } => {
+                if let Some(denial) = question.denial {
+                    self.denials.note_asked((place.clone(), number), denial);
+                }
                 self.answers.entry((place, number)).or_insert(AnswerState::Open(question.expires));
             }
             Fact::Expired { number } => {
@@ -161,6 +175,7 @@ impl Remembered {
     pub(crate) fn answer(&mut self, place: EntryPath, number: u32, text: String) {
         let asked = (place, number);
         let asked = self.adopted.get(&asked).cloned().unwrap_or(asked);
+        self.denials.note_answer(&asked, &text);
         self.answers.insert(asked, AnswerState::Answered(text));
     }
 
@@ -191,6 +206,11 @@ impl Remembered {
                 number = before;
             }
         }
+    }
+
+    /// Whether an effect of an earlier process is known there.
+    pub(crate) fn has_effect(&self, at: &(EntryPath, u32)) -> bool {
+        self.effects.contains_key(at)
     }
 
     /// The answer of the effect of that number and who used what for it. A run that was never interrupted remembers

@@ -296,6 +296,16 @@ pub trait Tools: Send + Sync {
 
     /// Calls a tool; the answer is JSON text.
     async fn call(&self, call: ToolCall<'_>) -> CallReport;
+
+    /// Whether whoever runs this is asked for what calls of scripts, tools and plugin nodes are denied.
+    fn asks_denials(&self) -> bool {
+        false
+    }
+
+    /// Writes down what was granted for this and all runs, as it was told with [`CallSite::deny`]; the error is why it is not.
+    async fn keep_grant(&self, _denial: &Value) -> Result<(), PortError> {
+        Err(PortError::new("nothing keeps it here"))
+    }
 }
 
 /// A node of a type that a plugin offers, or a connector.
@@ -366,6 +376,11 @@ pub trait PluginNodes: Send + Sync {
 pub trait People: Send + Sync {
     /// The answer, or `None` if nobody is there: the run then waits in the journal.
     async fn ask(&self, question: &Question) -> Option<String>;
+
+    /// Whether whoever answers here runs this, and so may grant what calls were denied. Otherwise such questions wait in the journal.
+    fn may_grant(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody is there.

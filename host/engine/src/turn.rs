@@ -154,6 +154,22 @@ impl NodeTurn {
         used
     }
 
+    /// The committed answer of the next effect; none, and it is still the next one, if it was not done before.
+    pub(crate) fn recall(&mut self, deed: &Deed) -> Result<Option<Value>, Interruption> {
+        let known = self.context.remembered().take_effect(&self.place, self.number, deed);
+        let known = known.map_err(|mismatch| Interruption::Diverged(mismatch.to_string()))?;
+        Ok(known.map(|(answer, account)| {
+            self.number += 1;
+            self.recorded += account;
+            answer
+        }))
+    }
+
+    /// Where the next effect or question is found.
+    pub(crate) fn next_place(&self) -> (EntryPath, u32) {
+        (self.place.clone(), self.number)
+    }
+
     /// The committed answer of an effect, or `perform`'s answer, which is committed with what was used for it before it is
     /// returned. A failure is committed, too; it is not remembered, because it ends the turn.
     pub(crate) async fn effect<F>(
@@ -164,13 +180,10 @@ impl NodeTurn {
     where
         F: Future<Output = (Account, Result<Value, Interruption>)>,
     {
-        let number = self.next_number();
-        let known = self.context.remembered().take_effect(&self.place, number, &deed);
-        let known = known.map_err(|mismatch| Interruption::Diverged(mismatch.to_string()))?;
-        if let Some((answer, account)) = known {
-            self.recorded += account;
+        if let Some(answer) = self.recall(&deed)? {
             return Ok(answer);
         }
+        let number = self.next_number();
         // What leaves follows from everything that was committed before.
         self.context.writer.settled().await?;
         let (account, result) = perform(self.context.clone()).await;
@@ -252,7 +265,11 @@ impl NodeTurn {
                 let context = self.context.clone();
                 let event =
                     || hook::event([("node", self.node.as_ref().into()), ("question", question.text.as_str().into())]);
-                let changed = telling::tell(&context, &mut self.account, HookPoint::BeforeQuestion, event).await?;
+                // A capability is between the policy and whoever runs this: hooks are guests themselves.
+                let changed = match question.denial {
+                    Some(_) => None,
+                    None => telling::tell(&context, &mut self.account, HookPoint::BeforeQuestion, event).await?,
+                };
                 if let Some(text) = changed.as_ref().and_then(|event| event.get("question")?.as_text()) {
                     text.clone_into(&mut question.text);
                 }
@@ -302,8 +319,13 @@ impl NodeTurn {
         let _waits = is_person.then(|| clock.idle());
         let shown = context.redaction.as_ref().map(|redaction| redaction.question(question));
         let shown = shown.as_ref().unwrap_or(question);
-        let mut here = by
-            .unwrap_or_else(|| Box::pin(async { (Account::default(), context.ports.people.ask(shown).await.map(Ok)) }));
+        let may_answer = question.denial.is_none() || context.ports.people.may_grant();
+        let mut here = by.unwrap_or_else(|| {
+            Box::pin(async {
+                let answer = if may_answer { context.ports.people.ask(shown).await } else { None };
+                (Account::default(), answer.map(Ok))
+            })
+        });
         let mut due = pin!(async {
             match left {
                 Some(left) if left.is_zero() => {}
@@ -367,6 +389,9 @@ impl NodeTurn {
 
     /// What hooks make of an answer. The answer as it was given is in the journal.
     async fn answered(&mut self, question: &Question, answer: String) -> Result<String, Interruption> {
+        if question.denial.is_some() {
+            return Ok(answer);
+        }
         let context = self.context.clone();
         let event = || {
             hook::event([

@@ -134,6 +134,9 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
             if let Some(context) = &question.context {
                 body.insert("context", context.clone());
             }
+            if let Some(denial) = &question.denial {
+                body.insert("denial", denial.clone());
+            }
             "asked"
         }
         Fact::Expired { number: count } => {
@@ -248,6 +251,7 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                     .transpose()?
                     .unwrap_or_default(),
                 context: body.get("context").cloned(),
+                denial: body.get("denial").cloned(),
             },
         }),
         "expired" => Ok(Fact::Expired { number: count()? }),

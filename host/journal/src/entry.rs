@@ -186,7 +186,7 @@ impl Fact {
                 Self::Effect { subject, answer, .. } => subject.len() + weight(answer),
                 Self::Failed { error, .. } | Self::Attempt { error, .. } => error.len(),
                 Self::Asked { question, .. } => {
-                    let more = question.context.as_ref().map_or(0, weight);
+                    let more = [&question.context, &question.denial].into_iter().flatten().map(weight).sum::<usize>();
                     question.text.len() + list(&question.options) + list(&question.operator_ids) + more
                 }
                 Self::Answered { text, .. } => text.len(),
@@ -278,6 +278,15 @@ pub struct Question {
     /// What else whoever shows or delivers the question has to know: an object
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
+    /// The capability that is asked for, if a call was denied one: an object. Whoever runs this answers with a word of
+    /// [`Question::DECISIONS`], and nobody else
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Value>,
+}
+
+impl Question {
+    /// How a question for a capability is answered: grant it for this call, for the run, for this and all runs, or not.
+    pub const DECISIONS: [&str; 4] = ["once", "run", "always", "refuse"];
 }
 
 /// A time as text (RFC 3339, in UTC).

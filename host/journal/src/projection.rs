@@ -209,6 +209,11 @@ impl Question {
     pub fn callback(&self) -> Option<&str> {
         self.context.as_ref()?.as_object()?.get(CALLBACK)?.as_text()
     }
+
+    /// Whether it is for whoever uses the agent: not for another system, which answers by a callback, and not for whoever runs this.
+    pub fn is_for_users(&self) -> bool {
+        self.callback().is_none() && self.denial.is_none()
+    }
 }
 
 /// The name in which the callback of that session is waited for, or was; none if the run has none, or does not wait yet.

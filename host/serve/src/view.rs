@@ -377,7 +377,8 @@ pub(crate) struct InboxItem {
     pub(crate) thread_id: Option<String>,
     /// Its agent; none if it is not served here any more
     pub(crate) agent_id: Option<String>,
-    /// Why: `question` for a person, `tool_call` for a program that calls a tool and answers with its result
+    /// Why: `question` for a person, `tool_call` for a program that calls a tool and answers with its result, `denial` for whoever runs the
+    /// server, because a call was denied a capability
     pub(crate) reason: &'static str,
     /// The node that asks
     pub(crate) node: String,
@@ -400,6 +401,9 @@ pub(crate) struct InboxItem {
     /// What else is known of it
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<Value>,
+    /// What was denied: `plugin` (or script), `digest`, `capability` and `request` in words
+    #[schema(value_type = Option<Object>)]
+    pub(crate) denial: Option<Value>,
     /// The JSON schema of the answer
     #[schema(value_type = Object)]
     pub(crate) response_schema: Value,
@@ -408,13 +412,18 @@ pub(crate) struct InboxItem {
 impl InboxItem {
     pub(crate) fn of(run: &RunSummary, open: OpenQuestion, agents: &Agents) -> Self {
         let schema = response_schema(&open.question);
-        let Question { id, node, text, options, default, call, seat, expires, operator_ids, context } = open.question;
+        let Question { id, node, text, options, default, call, seat, expires, operator_ids, context, denial } =
+            open.question;
         InboxItem {
             id,
             run_id: run.id.to_string(),
             thread_id: run.thread.clone(),
             agent_id: agents.id_of(&run.source),
-            reason: if call.is_some() { "tool_call" } else { "question" },
+            reason: match (&call, &denial) {
+                (_, Some(_)) => "denial",
+                (Some(_), None) => "tool_call",
+                (None, None) => "question",
+            },
             node,
             message: text,
             options,
@@ -424,6 +433,7 @@ impl InboxItem {
             expires_at: expires.map(time),
             operator_ids,
             context: context.map(|context| json!(context)),
+            denial: denial.map(|denial| json!(denial)),
             response_schema: schema,
         }
     }
@@ -431,6 +441,9 @@ impl InboxItem {
 
 /// The JSON schema of the answer to a question.
 pub(crate) fn response_schema(question: &Question) -> Value {
+    if question.denial.is_some() {
+        return json!({ "enum": Question::DECISIONS });
+    }
     match (&question.call, question.options.is_empty()) {
         (Some(_), _) => json!({ "oneOf": [
             { "type": "object", "required": ["result"], "properties": { "result": {} }, "additionalProperties": false },

@@ -96,6 +96,8 @@ struct Asked {
     operator_ids: Vec<String>,
     #[serde(default)]
     context: Option<Value>,
+    #[serde(default)]
+    denial: Option<Value>,
 }
 
 /// The question that an entry or a result has.
@@ -112,6 +114,7 @@ pub(crate) fn question(value: &Value) -> Option<Question> {
         expires: asked.expires,
         operator_ids: asked.operator_ids,
         context: asked.context.as_ref().map(hotcell_graph::Value::from),
+        denial: asked.denial.as_ref().map(hotcell_graph::Value::from),
     })
 }
 

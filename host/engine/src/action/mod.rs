@@ -13,6 +13,7 @@ mod look_up;
 mod map;
 mod model;
 mod part;
+mod permission;
 mod plugin_node;
 mod read_value;
 mod script;

@@ -6,8 +6,10 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 use hotcell_journal::{CALLBACK, Question};
 
+use super::permission::{Permits, with_denied};
 use super::tool::{self, ToolFailure, ToolRequest};
 use super::{Performed, entries};
+use crate::call_site::CallSite;
 use crate::context::Interruption;
 use crate::memory::Deed;
 use crate::ports::{CallError, Callback, PluginNodeAnswer, PluginNodeCall, SharedState};
@@ -61,8 +63,13 @@ fn entry(outcome: &Value, key: &str) -> Option<Value> {
 /// Calls it until it has every answer that it asks a person for.
 async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Interruption> {
     let mut answers = Vec::new();
+    let mut permits = Permits::of(turn);
     loop {
-        let outcome = once(turn, handed, &answers, None).await?;
+        let site = permits.site(turn);
+        let outcome = once(turn, handed, &answers, None, site).await?;
+        if permits.ask(turn, &outcome).await? {
+            continue;
+        }
         let Some(question) = entry(&outcome, "asks") else { return Ok(outcome) };
         let text = question.to_display().into_owned();
         let node = turn.node.to_string();
@@ -82,7 +89,8 @@ async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Interr
         })
         .await?;
     let session = session.to_display().into_owned();
-    let outcome = once(turn, handed, &[], Some(Callback { session: &session, body: None })).await?;
+    let site = turn.site();
+    let outcome = once(turn, handed, &[], Some(Callback { session: &session, body: None }), site).await?;
     if entry(&outcome, "accepted").is_none() {
         return Ok(outcome);
     }
@@ -91,7 +99,8 @@ async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Interr
     let body = turn.await_callback(question).await?;
     // Whoever answers by hand may write a plain text.
     let body = parse_json(&body).unwrap_or_else(|_| Value::text(body)).to_json();
-    once(turn, handed, &[], Some(Callback { session: &session, body: Some(&body) })).await
+    let site = turn.site();
+    once(turn, handed, &[], Some(Callback { session: &session, body: Some(&body) }), site).await
 }
 
 /// One call, as an effect: `value` and perhaps `branch`, `error`, the question it `asks`, or that it has `accepted`.
@@ -100,21 +109,23 @@ async fn once(
     handed: &Handed<'_>,
     answers: &[String],
     callback: Option<Callback<'_>>,
+    site: CallSite,
 ) -> Result<Value, Interruption> {
     let Handed { action, with, inputs, state } = handed;
     let state = state.clone();
-    let (node, site) = (turn.node.clone(), turn.site());
+    let node = turn.node.clone();
     let mut with_what = vec![*with, *inputs];
     with_what.extend(answers.iter().map(String::as_str));
     with_what.extend(callback.as_ref().and_then(|callback| callback.body));
     let deed = Deed::new("plugin", &action.plugin_node, &with_what);
     turn.effect(deed, |context| async move {
         let mut used = Account::default();
+        let denials = site.denials();
         if action.kind == PluginNodeKind::Tool {
             let (tool, arguments) = (&*action.plugin_node, inputs);
             let wanted = ToolRequest { tool, spoken: tool, arguments, answers, state, site };
             let called = tool::call(&context, &mut used, &node, wanted).await;
-            return (used, Ok(called.into_value()));
+            return (used, Ok(with_denied(called.into_value(), denials.as_deref())));
         }
         let (plugin_node, kind, budget_scope) = (&*action.plugin_node, action.kind, context.budget_scope.clone());
         let hands_over = matches!(kind, PluginNodeKind::Connector | PluginNodeKind::Callback);
@@ -145,7 +156,7 @@ async fn once(
             Err(CallError::Failed(reason)) => outcome.insert("error", reason.as_str().into()),
             Err(CallError::Asks(question)) => outcome.insert("asks", question.as_str().into()),
         }
-        (used, Ok(Value::Object(outcome)))
+        (used, Ok(with_denied(Value::Object(outcome), denials.as_deref())))
     })
     .await
 }

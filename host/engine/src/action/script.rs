@@ -5,7 +5,9 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
+use super::permission::{Permits, only_denied};
 use crate::context::Interruption;
+use crate::memory::Deed;
 use crate::ports::{CallError, ScriptCall, SharedState};
 use crate::turn::NodeTurn;
 use hotcell_journal::Write;
@@ -20,23 +22,38 @@ pub(super) async fn perform(
     action: &ScriptAction,
     state: &State,
 ) -> Result<Performed, Interruption> {
-    let report = turn
-        .context
-        .ports
-        .scripts
-        .run(ScriptCall {
-            file: action.file.clone(),
+    let file = &action.file;
+    let mut permits = Permits::of(turn);
+    let report = loop {
+        // A script is no effect, but what it was denied is: a turn that is repeated need not run it again to ask for that.
+        let deed = Deed::new("denied", file, &[]);
+        if let Some(outcome) = turn.recall(&deed)? {
+            permits.ask(turn, &outcome).await?;
+            continue;
+        }
+        let site = permits.site(turn);
+        let denials = site.denials();
+        let call = ScriptCall {
+            file: file.clone(),
             state: SharedState::new(state.clone()),
             variables: turn.context.variables.clone(),
             timeout: node.timeout,
             budget_scope: turn.context.budget_scope.clone(),
-            site: turn.site(),
-        })
-        .await;
-    turn.account += report.account;
-    turn.stop_if_withheld().await?;
+            site,
+        };
+        let mut report = turn.context.ports.scripts.run(call).await;
+        let account = std::mem::take(&mut report.account);
+        let Some(denied) = only_denied(denials.as_deref()) else {
+            turn.account += account;
+            turn.stop_if_withheld().await?;
+            break report;
+        };
+        let outcome = turn.effect(deed, |_| async move { (account, Ok(denied)) }).await?;
+        if !permits.ask(turn, &outcome).await? {
+            break report;
+        }
+    };
     turn.context.notice(&node.id, &report.notices);
-    let file = &action.file;
     let text = match report.result {
         Ok(text) => text,
         Err(CallError::Failed(reason)) => {

@@ -9,6 +9,7 @@ use hotcell_budget::{Account, Usage};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 
+use super::permission::{Permits, with_denied};
 use crate::call_site::CallSite;
 use crate::clock;
 use crate::context::{Interruption, RunContext};
@@ -97,7 +98,8 @@ pub(super) struct ToolRequest<'a> {
     pub(super) site: CallSite,
 }
 
-/// A call of a tool to its end, as effects of a turn: where the tool asks a person, it is called again with the answer.
+/// A call of a tool to its end, as effects of a turn: where the tool asks a person, it is called again with the answer, and where it was
+/// denied a capability that is then granted, with that.
 /// `Err` inside is what the tool, or the way to it, says, or that one call took longer than the limit.
 pub(super) async fn call_to_the_end(
     turn: &mut NodeTurn,
@@ -109,8 +111,9 @@ pub(super) async fn call_to_the_end(
 ) -> Result<Result<Value, ToolFailure>, Interruption> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let mut answers = Vec::new();
+    let mut permits = Permits::of(turn);
     loop {
-        let (node, site) = (turn.node.clone(), turn.site());
+        let (node, site) = (turn.node.clone(), permits.site(turn));
         let with: Vec<&str> = std::iter::once(arguments).chain(answers.iter().map(String::as_str)).collect();
         let deed = Deed::new("tool", tool, &with);
         let outcome = turn
@@ -118,20 +121,26 @@ pub(super) async fn call_to_the_end(
                 let (answers, state) = (&answers, state.clone());
                 async move {
                     let mut used = Account::default();
+                    let denials = site.denials();
                     let wanted = ToolRequest { tool, spoken, arguments, answers, state, site };
                     let called = match limit {
                         None => call(&context, &mut used, &node, wanted).await,
-                        Some(limit) => {
-                            let called = call_within(&context, &mut used, &node, wanted, limit).await;
-                            called.unwrap_or_else(|| {
-                                Called::error(format!("it took longer than {} s", limit.as_secs_f64()))
-                            })
-                        }
+                        Some(limit) => match call_within(&context, &mut used, &node, wanted, limit).await {
+                            Some(called) => called,
+                            // What it did until then is not known, so it is not made again.
+                            None => {
+                                let late = Called::error(format!("it took longer than {} s", limit.as_secs_f64()));
+                                return (used, Ok(late.into_value()));
+                            }
+                        },
                     };
-                    (used, Ok(called.into_value()))
+                    (used, Ok(with_denied(called.into_value(), denials.as_deref())))
                 }
             })
             .await?;
+        if permits.ask(turn, &outcome).await? {
+            continue;
+        }
         if let Some(failure) = ToolFailure::of(&outcome) {
             return Ok(Err(failure));
         }

@@ -115,6 +115,7 @@ pub(super) fn question_replaced(question: Question, by: &dyn Replace) -> Questio
             call
         }),
         context: question.context.as_ref().map(|context| by.value(context, None)),
+        denial: question.denial.as_ref().map(|denial| by.value(denial, None)),
         ..question
     }
 }

@@ -7,6 +7,7 @@ mod calls;
 mod clock;
 mod common;
 mod deadlines;
+mod denials;
 mod golden;
 mod growth;
 mod loops;

@@ -186,6 +186,7 @@ async fn questions_are_kept_as_they_are() {
             expires: Some(UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_001)),
             operator_ids: vec!["ann".to_owned(), "bob".to_owned()],
             context: Some(Value::Object([("interface".into(), "inbox".into())].into_iter().collect())),
+            denial: Some(Value::Object([("capability".into(), "llm".into())].into_iter().collect())),
             ..Question::default()
         };
         let writer = store.create(&header("asks"), None).await.expect("created");
