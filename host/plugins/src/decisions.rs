@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_cells::{Grants, digest};
+use hotcell_cells::{Capability, Grants, digest};
 
 use crate::footprint::Footprint;
 use crate::lock::Lock;
@@ -44,6 +44,16 @@ impl Decisions {
     /// What is granted to a script or plugin.
     pub fn grants(&self, name: &str) -> Arc<Grants> {
         self.settings.grants(name)
+    }
+
+    /// Whether whoever runs this is asked for what calls are denied.
+    pub fn asks_denials(&self) -> bool {
+        self.settings.asks_denials()
+    }
+
+    /// Whether this is granted to a script or plugin.
+    pub fn has(&self, name: &str, capability: &Capability) -> bool {
+        capability.is_in(&self.settings.grants(name))
     }
 
     /// Whether the operator decided what the plugin of that name may do.

@@ -2,10 +2,11 @@
 //! folder into the list of trusted ones, because it was the operator who wrote.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use hotcell_cells::{AnyServer, DirectoryGrant, Grants, HttpGrant, HttpRequested, Requests, SecretGrant};
 use thiserror::Error;
-use toml_edit::{DocumentMut, Item, Table};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use crate::catalogue::Plugin;
 use crate::lock::Locked;
@@ -59,6 +60,9 @@ pub enum GrantError {
         /// What it does not ask for
         beyond: String,
     },
+    /// What is there is not what is meant
+    #[error("`{0}` is not the file any more that is meant")]
+    Exchanged(String),
     /// A file cannot be written or understood
     #[error("cannot change `{file}`: {cause}")]
     File {
@@ -173,7 +177,7 @@ impl AgentFolder {
         let name = &plugin.description.name;
         let mut lock = self.lock.clone();
         lock.plugin.insert(name.clone(), Locked::of(plugin));
-        self.write(name, Some(grants), lock, trust)
+        self.write(|file, before| edited(file, before, name, Some(grants)), lock, trust)
     }
 
     /// Takes back all that was granted to the plugin of this name.
@@ -183,16 +187,19 @@ impl AgentFolder {
     pub fn revoke(&mut self, name: &str, trust: &Trust) -> Result<(), GrantError> {
         let mut lock = self.lock.clone();
         lock.plugin.remove(name);
-        self.write(name, None, lock, trust)
+        self.write(|file, before| edited(file, before, name, None), lock, trust)
     }
 
-    fn write(
+    /// Writes what the settings are to be, made of what they were, and the lock.
+    pub(crate) fn write(
         &mut self,
-        name: &str,
-        grants: Option<&Grants>,
+        edit: impl FnOnce(&Path, &str) -> Result<String, GrantError>,
         lock: crate::lock::Lock,
         trust: &Trust,
     ) -> Result<(), GrantError> {
+        // From the look at what is there until it is written, so that nothing is lost that others of this process decide meanwhile.
+        static DECIDING: Mutex<()> = Mutex::new(());
+        let _deciding = DECIDING.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_trusted() {
             return Err(GrantError::Untrusted(self.path().display().to_string()));
         }
@@ -203,7 +210,7 @@ impl AgentFolder {
             return Err(failed("it was changed a moment ago; try again".to_owned()));
         }
         let before = self.text().unwrap_or_default();
-        let after = edited(&file, before, name, grants)?;
+        let after = edit(&file, before)?;
         // A grant without its pin waits; a pin without its grant grants nothing. So the settings come last.
         lock.write(self.path()).map_err(FolderError::from)?;
         if after != before
@@ -227,12 +234,7 @@ fn edited(file: &Path, before: &str, name: &str, grants: Option<&Grants>) -> Res
         Some(grants) => {
             let text = toml::to_string(grants).map_err(|error| failed(error.to_string()))?;
             let written: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| failed(error.to_string()))?;
-            let all = document.entry("grants").or_insert_with(|| {
-                let mut table = Table::new();
-                table.set_implicit(true);
-                Item::Table(table)
-            });
-            let all = all.as_table_like_mut().ok_or_else(|| failed("`grants` is not a table".to_owned()))?;
+            let all = all_grants(&mut document).ok_or_else(|| failed("`grants` is not a table".to_owned()))?;
             let mut entry = Table::new();
             for (key, value) in written.iter() {
                 entry.insert(key, inline(value));
@@ -248,8 +250,18 @@ fn edited(file: &Path, before: &str, name: &str, grants: Option<&Grants>) -> Res
     Ok(document.to_string())
 }
 
+/// The table with all grants, which is made if it is not there; none where something else has its name.
+pub(crate) fn all_grants(document: &mut DocumentMut) -> Option<&mut dyn TableLike> {
+    let all = document.entry("grants").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    all.as_table_like_mut()
+}
+
 /// Lists of tables in one line each, so that the grants of a plugin stand together under its name.
-fn inline(item: &Item) -> Item {
+pub(crate) fn inline(item: &Item) -> Item {
     match item.clone().into_value() {
         Ok(value) => Item::Value(value),
         Err(item) => item,

@@ -9,6 +9,7 @@ mod catalogue;
 mod decisions;
 mod footprint;
 mod grant;
+mod grant_more;
 mod kv;
 mod lock;
 mod record;
@@ -26,6 +27,7 @@ pub use catalogue::{Catalogue, Found, Plugin, PluginError, install, install_byte
 pub use decisions::Decisions;
 pub use footprint::{MAX_SERVERS, SERVERS_FILE};
 pub use grant::{EVERYTHING, GrantError, GrantOrder};
+pub use grant_more::together;
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};
 pub use lock::{LOCK_FILE, LockError};

@@ -89,6 +89,7 @@ pub struct Settings {
     run: RunSettings,
     record: RecordSettings,
     schedule: Vec<ScheduleSettings>,
+    denials: DenialSettings,
     compat: Compatibility,
     #[serde(skip)]
     distrusted: bool,
@@ -125,6 +126,14 @@ impl RunSettings {
     fn journal_bytes(&self) -> Bytes {
         self.journal_bytes.map_or(JOURNAL_BYTES, Bytes)
     }
+}
+
+/// What becomes of a call that is denied a capability.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DenialSettings {
+    /// Whether whoever runs this is asked for it
+    ask: bool,
 }
 
 /// Where Python tools find packages.
@@ -213,6 +222,7 @@ impl Settings {
         self.directories.clear();
         self.record = RecordSettings::default();
         self.schedule.clear();
+        self.denials = DenialSettings::default();
         self.distrusted = true;
         self
     }
@@ -270,6 +280,11 @@ impl Settings {
         let real = |path: &Path| path.canonicalize().ok();
         let Some(caller) = real(caller) else { return false };
         self.callers.allow.iter().any(|allowed| real(allowed).is_some_and(|allowed| allowed == caller))
+    }
+
+    /// Whether whoever runs this is asked for what calls are denied.
+    pub fn asks_denials(&self) -> bool {
+        self.denials.ask
     }
 
     /// When a server begins runs by itself.

@@ -77,11 +77,21 @@ fn secrets_come_from_where_the_operator_keeps_them() {
 }
 
 #[test]
+fn nobody_is_asked_for_what_calls_are_denied_where_nobody_trusts_the_settings() {
+    let asks = settings("[denials]\nask = true\n").unwrap();
+    assert!(asks.asks_denials() && asks.wish_for_something() && !asks.wishes().is_empty());
+    assert!(!asks.distrusted().asks_denials());
+    let quiet = settings("[denials]\nask = false\n").unwrap();
+    assert!(!quiet.asks_denials() && !quiet.wish_for_something());
+}
+
+#[test]
 fn what_has_no_meaning_is_refused_with_its_name() {
     for (text, fragment) in [
         ("[grant.x]\n", "unknown field `grant`"),
         ("[grants.x]\nhtpt = []\n", "unknown field `htpt`"),
         ("[ceiling]\nfule = 1\n", "`[ceiling]`: unknown field `fule`"),
+        ("[denials]\nasks = true\n", "unknown field `asks`"),
         ("[budget.\"a.js\"]\nfuel = \"much\"\n", "`[budget.\"a.js\"]`"),
         ("[grants\n", "line 1"),
     ] {

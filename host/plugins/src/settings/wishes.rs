@@ -17,6 +17,7 @@ impl Settings {
         let given = given || !self.python.path.is_empty() || !self.callers.allow.is_empty();
         let given = given
             || !self.schedule.is_empty()
+            || self.denials.ask
             || self.record != RecordSettings::default()
             || self.run.journal_bytes() > JOURNAL_BYTES;
         given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
@@ -69,6 +70,9 @@ impl Settings {
                 "a run may write {} to its journal, and not only {JOURNAL_BYTES}",
                 self.run.journal_bytes()
             ));
+        }
+        if self.denials.ask {
+            all.push("whoever runs this is asked for what a call is denied, and may grant it".to_owned());
         }
         all.extend(self.schedule.iter().map(ScheduleSettings::in_words));
         for caller in &self.callers.allow {

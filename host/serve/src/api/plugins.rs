@@ -333,7 +333,7 @@ impl From<GrantError> for Problem {
                 "`{plugin}` asks for servers that you name; say which in `http`, as `[\"https://api.example.org\"]`"
             )),
             GrantError::Beyond { .. } => Problem::unprocessable(error.to_string()),
-            GrantError::File { .. } | GrantError::Folder(_) => {
+            GrantError::File { .. } | GrantError::Exchanged(_) | GrantError::Folder(_) => {
                 tracing::error!(target: "hotcell::serve", %error, "what was decided about a plugin cannot be written");
                 Problem::conflict(
                     "what was decided cannot be written, and nothing was changed; the server's log says why",
