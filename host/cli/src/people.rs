@@ -15,6 +15,8 @@ use crate::screen::{DIM, STRONG, Screen};
 use crate::untrusted::{lines, one_line};
 
 const SHOWN: usize = 400;
+/// The answer by which a capability is not granted.
+const REFUSE: &str = "refuse";
 
 /// The person who started the command.
 pub(crate) struct Person {
@@ -55,8 +57,16 @@ impl Person {
 
 #[async_trait]
 impl People for Person {
+    fn may_grant(&self) -> bool {
+        true
+    }
+
     async fn ask(&self, question: &Question) -> Option<String> {
-        let given = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let given = match question.denial {
+            // Whoever wrote the answers wrote them for what the agent asks, and a guest decides when it is denied something.
+            Some(_) => None,
+            None => self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+        };
         if let Some(answer) = given {
             if !self.quiet {
                 let told = format!("▸ asked: {}", one_line(question.text.trim(), SHOWN));
@@ -116,13 +126,16 @@ fn ask_on_terminal(screen: &Screen, question: &Question) -> Asked {
 }
 
 fn choose_answer(theme: &dyn Theme, question: &Question) -> dialoguer::Result<Option<String>> {
-    let options: Vec<String> = question.options.iter().map(|option| one_line(option, SHOWN)).collect();
-    let preset =
-        question.default.as_ref().and_then(|default| question.options.iter().position(|option| option == default));
+    let mut options: Vec<String> = question.options.iter().map(|option| shown(question, option)).collect();
+    // Nobody grants anything by pressing a key too often.
+    let preset = if question.denial.is_some() { Some(REFUSE) } else { question.default.as_deref() };
+    let preset = preset.and_then(|preset| question.options.iter().position(|option| option == preset));
+    if question.denial.is_none() {
+        options.push("(type another answer)".to_owned());
+    }
     let chosen = Select::with_theme(theme)
         .with_prompt("your answer (Esc: later)")
         .items(&options)
-        .item("(type another answer)")
         .default(preset.unwrap_or(0))
         .interact_opt()?;
     match chosen.map(|chosen| question.options.get(chosen)) {
@@ -130,6 +143,19 @@ fn choose_answer(theme: &dyn Theme, question: &Question) -> dialoguer::Result<Op
         Some(Some(option)) => Ok(Some(option.clone())),
         Some(None) => type_answer(theme, question.default.as_deref()),
     }
+}
+
+/// An option of a question as it is offered.
+fn shown(question: &Question, option: &str) -> String {
+    let meaning = match option {
+        _ if question.denial.is_none() => return one_line(option, SHOWN),
+        "once" => "for this call",
+        "run" => "for all calls of this run",
+        "always" => "for this run and all later ones, written to `hotcell.toml`",
+        REFUSE => "the run goes on without",
+        other => return one_line(other, SHOWN),
+    };
+    format!("{option}: {meaning}")
 }
 
 /// An empty answer is handed on as it is: the engine puts the default in its place.

@@ -270,7 +270,7 @@ pub fn answer_of(elicited: &Elicited) -> Option<String> {
 
 /// Whether whoever sits at a client can answer a question: it is for a person, and nobody in particular is asked.
 pub fn is_for_client(question: &Question) -> bool {
-    question.call.is_none() && question.callback().is_none() && question.operator_ids.is_empty()
+    question.call.is_none() && question.is_for_users() && question.operator_ids.is_empty()
 }
 
 /// Refuses answers of whoever sits at a client to questions that are for somebody else: for certain people, or for a program.
@@ -314,10 +314,11 @@ mod tests {
             open("2:0", Question { operator_ids: vec!["ann".to_owned()], ..Question::default() }),
             open("3:0", Question { call: Some(call), ..Question::default() }),
             open("4:0", Question { context: Some(context), ..Question::default() }),
+            open("5:0", Question { denial: Some(hotcell_graph::Value::Null), ..Question::default() }),
         ];
         let told = |id: &str| check_answers(&open, &[(id.to_owned(), "approved".to_owned())].into());
         assert_eq!((told("1:0"), told("9:9")), (Ok(()), Ok(())));
-        for id in ["2:0", "3:0", "4:0"] {
+        for id in ["2:0", "3:0", "4:0", "5:0"] {
             assert!(told(id).is_err_and(|reason| reason.to_string().contains(id)), "{id}");
         }
     }

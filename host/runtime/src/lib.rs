@@ -15,6 +15,7 @@ mod compare;
 mod components;
 mod context;
 mod convert;
+mod denials;
 mod discover;
 mod environment;
 mod evolve;

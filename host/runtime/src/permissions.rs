@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use hotcell_cells::{Grants, Terms};
+use hotcell_cells::{Capability, Grants, Terms};
 use hotcell_plugins::{Decisions, FolderError, LOCK_FILE, SETTINGS_FILE, Trust};
 use thiserror::Error;
 
@@ -17,6 +17,8 @@ pub(crate) struct Permissions {
     folder: PathBuf,
     /// None where what was given counts, whatever is said about the folder
     trust: Option<Trust>,
+    /// Where trust in the folder is written down if whoever runs this is asked for what calls are denied
+    asks_denials: Option<Trust>,
     looked: Mutex<Option<(Stamps, Now)>>,
 }
 
@@ -54,12 +56,40 @@ type Stamps = [Option<(u64, SystemTime, u64)>; 3];
 impl Permissions {
     /// Those of a folder, on this trust.
     pub(crate) fn new(folder: &Path, trust: Trust) -> Arc<Self> {
-        Arc::new(Permissions { folder: folder.to_owned(), trust: Some(trust), looked: Mutex::default() })
+        Permissions::asking(folder, trust, None)
+    }
+
+    /// The same for an agent of whose calls whoever runs this is asked for what they are denied, if it is said where they write down that
+    /// they trust the folder.
+    pub(crate) fn asking(folder: &Path, trust: Trust, asks_denials: Option<Trust>) -> Arc<Self> {
+        let (folder, looked) = (folder.to_owned(), Mutex::default());
+        Arc::new(Permissions { folder, trust: Some(trust), asks_denials, looked })
     }
 
     /// Those of a call that gets what its caller gives, whatever is said about the folder.
     pub(crate) fn as_given(folder: &Path) -> Arc<Self> {
-        Arc::new(Permissions { folder: folder.to_owned(), trust: None, looked: Mutex::default() })
+        let (folder, looked) = (folder.to_owned(), Mutex::default());
+        Arc::new(Permissions { folder, trust: None, asks_denials: None, looked })
+    }
+
+    /// The folder whose settings count.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where trust in the folder is written down; none where nobody is asked for what calls are denied.
+    pub(crate) fn asks_denials(&self) -> Option<&Trust> {
+        self.asks_denials.as_ref()
+    }
+
+    /// Whether whoever runs this is asked for what calls are denied still, so that what they granted in between counts.
+    pub(crate) fn asks_denials_now(&self) -> bool {
+        self.asks_denials.is_some() && self.now().is_some_and(|now| now.is_ok_and(|now| now.asks_denials()))
+    }
+
+    /// Whether a capability is granted to a script or plugin now.
+    pub(crate) fn has(&self, name: &str, capability: &Capability) -> bool {
+        self.now().is_some_and(|now| now.is_ok_and(|now| now.has(name, capability)))
     }
 
     /// What is decided about the folder now; nothing where that does not count. It is read again only if a file was changed.

@@ -121,6 +121,7 @@ impl PluginNodes for AgentTools {
             Ok(prepared) => prepared,
             Err(error) => return failed(error.to_string()),
         };
+        let (caller, granted) = (found.registered.caller(), terms.grants.clone());
         let cells = self.registry().cells();
         let (with, inputs) = (call.with.to_owned(), call.inputs.to_owned());
         match found.plugin_node {
@@ -130,6 +131,7 @@ impl PluginNodes for AgentTools {
                 let answers = call.answers.to_vec();
                 let call_of_node = NodeCall { node_type, fields: with, inputs, state, answers, terms };
                 let report = cells.run_node(&cell, call_of_node).await;
+                self.registry().permissions().tell_denials(caller, &granted, &report, &call.site);
                 let branch = report.result.as_ref().ok().and_then(|outcome| outcome.branch.clone());
                 answer(&plugin, report.map(|outcome| outcome.outputs), branch, &call)
             }
@@ -147,6 +149,7 @@ impl PluginNodes for AgentTools {
                 let waits = callback.is_some() && body.is_none();
                 let request = ConnectorCall { input: inputs, config: with, callback, body, terms };
                 let mut report = cells.call_connector(&cell, request).await;
+                self.registry().permissions().tell_denials(caller, &granted, &report, &call.site);
                 let accepted = matches!(report.result, Ok(ConnectorReply::Accepted));
                 if accepted && !waits {
                     let message = "it took the request and answers later, and nothing waits for that here; write `mode: callback` \

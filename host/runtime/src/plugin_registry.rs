@@ -18,6 +18,7 @@ use hotcell_plugins::{
 };
 
 use crate::context::LoadContext;
+use crate::denials::Caller;
 use crate::permissions::Permissions;
 pub(crate) use crate::plugin_registry::error::{ComponentUnusable, NoPluginNode, NoTool, NotPrepared};
 use crate::revision::sources::{PluginOfRevision, Sources};
@@ -251,7 +252,9 @@ impl PluginRegistry {
                     // What is wrong with it shows when it is called.
                     let _ = self.cell(registered);
                 }
-                for tool in &registered.terms.grants.tool {
+                // Those that it may be granted while a run waits are there when the run goes on.
+                let asked = self.permissions.asks_denials().map(|_| &registered.plugin.description.capabilities.tool);
+                for tool in registered.terms.grants.tool.iter().chain(asked.into_iter().flatten()) {
                     match tool.as_str() {
                         "*" => self.plugins.keys().for_each(|name| self.used.add(name)),
                         tool => drop(self.tool(tool)),
@@ -439,6 +442,11 @@ fn tell(owner: &Owner, folder: &Path, former: &Former) -> Diagnostic {
 }
 
 impl RegisteredPlugin {
+    /// What is run when it is called.
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        Caller::Plugin(&self.plugin)
+    }
+
     /// Why it may not be used, if it may not, and what to do about it.
     pub(crate) fn held(&self) -> Option<String> {
         let name = &self.plugin.description.name;

@@ -358,7 +358,9 @@ impl PythonTools {
         if let Err(revoked) = self.permissions.narrow(&mut terms, false) {
             return CallReport::failed(revoked.to_string());
         }
+        self.permissions.permit(&mut terms, loaded.script.caller(), site);
         withhold(&mut terms, site);
+        let granted = terms.grants.clone();
         // Those of a project are settings of its folder, as grants are.
         for package in &loaded.packages {
             let named = !package.of_project || self.permissions.names_packages(&package.grant.host).unwrap_or(false);
@@ -380,6 +382,7 @@ impl PythonTools {
             Err(error) => return CallReport::failed(error.to_string()),
         };
         let report = self.cells.run_script(&loaded.script.cell, call).await;
+        self.permissions.tell_denials(loaded.script.caller(), &granted, &report, site);
         let mut report = into_report(&file, report, budget_scope, site);
         report.result = report.result.and_then(|answer| match serde_json::from_str(answer_of(&file, &answer)) {
             Ok(Outcome::Value(value)) => Ok(value.to_string()),

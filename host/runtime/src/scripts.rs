@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, Grants, LoadError, ScriptKind, StateView, Terms};
+use hotcell_cells::{Cell, Cells, Grants, LoadError, ScriptKind, StateView, Terms, digest};
 use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
 use hotcell_files::FileError;
 use hotcell_graph::Key;
@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::cells::CarriedError;
 use crate::context::LoadContext;
+use crate::denials::Caller;
 use crate::environment::Environment;
 use crate::notices::unset_variable;
 use crate::permissions::Permissions;
@@ -43,6 +44,8 @@ pub(crate) struct LoadedScript {
     /// The text, for interpreters
     pub(crate) source: Option<Arc<str>>,
     pub(crate) terms: Terms,
+    /// The SHA-256 digest of its text or component
+    digest: String,
 }
 
 /// Why a file cannot be run as a script.
@@ -168,7 +171,16 @@ impl LoadedScript {
             record: settings.record(file),
             ..Terms::new(file)
         };
-        Ok(LoadedScript { cell, source, terms })
+        let digest = match &source {
+            Some(text) => digest(text.as_bytes()),
+            None => cell.digest().to_owned(),
+        };
+        Ok(LoadedScript { cell, source, terms, digest })
+    }
+
+    /// What is run when it is called.
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        Caller::Script(&self.terms.plugin, &self.digest)
     }
 }
 
@@ -224,7 +236,9 @@ impl Scripts for AgentScripts {
         if let Err(revoked) = self.permissions.narrow(&mut terms, false) {
             return CallReport::failed(revoked.to_string());
         }
+        self.permissions.permit(&mut terms, script.caller(), &call.site);
         withhold(&mut terms, &call.site);
+        let granted = terms.grants.clone();
         terms.env.extend(exported(&call.variables));
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;
@@ -245,6 +259,7 @@ impl Scripts for AgentScripts {
                 },
             )
             .await;
+        self.permissions.tell_denials(script.caller(), &granted, &report, &call.site);
         let mut report = into_report(&call.file, report, &call.budget_scope, &call.site);
         if let Err(CallError::Failed(failure)) = &mut report.result
             && let Some(hint) = unset_variable(failure, &script.terms)

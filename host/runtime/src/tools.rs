@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
-use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, ToolCall, Tools};
+use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, PortError, ToolCall, Tools};
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::components::AgentComponents;
+use crate::denials;
 use crate::offered::AgentFunctions;
 use crate::plugin_registry::{FoundTool, NoTool, NotPrepared, PluginRegistry, RegisteredPlugin};
 use crate::python::PythonTools;
@@ -75,14 +76,18 @@ impl AgentTools {
         called: (&Arc<BudgetScope>, Told<'_>),
     ) -> Result<hotcell_cells::Report<String>, NotPrepared> {
         let (budget_scope, told) = called;
+        let site = told.1;
         let (cell, terms) = self.prepare(found.registered, depth, budget_scope, told)?;
+        let granted = terms.grants.clone();
         let call = hotcell_cells::ToolCall {
             tool: found.tool.name.clone(),
             arguments: arguments.to_owned(),
             answers: answers.to_vec(),
             terms,
         };
-        Ok(self.registry.cells().call_tool(&cell, call).await)
+        let report = self.registry.cells().call_tool(&cell, call).await;
+        self.registry.permissions().tell_denials(found.registered.caller(), &granted, &report, site);
+        Ok(report)
     }
 
     /// The compiled plugin and the terms of one call of it, `depth` calls of plugins deep. The hooks are told of what it calls
@@ -97,6 +102,7 @@ impl AgentTools {
         let cell = self.registry.cell(registered)?;
         let mut terms = recordings::terms_at(&registered.terms, site);
         self.registry.permissions().narrow(&mut terms, registered.pinned)?;
+        self.registry.permissions().permit(&mut terms, registered.caller(), site);
         withholding::withhold(&mut terms, site);
         terms.budget = budget_scope.clamp(&terms.budget)?;
         terms.depth = depth;
@@ -200,6 +206,20 @@ impl Tools for AgentTools {
             Ok(report) => into_report(&plugin, report, &call.budget_scope, &call.site),
             Err(error) => CallReport::failed(error.to_string()),
         }
+    }
+
+    fn asks_denials(&self) -> bool {
+        self.registry.permissions().asks_denials().is_some()
+    }
+
+    async fn keep_grant(&self, denial: &hotcell_graph::Value) -> Result<(), PortError> {
+        let (registry, denial) = (self.registry.clone(), denial.clone());
+        let keep = move || {
+            denials::keep(registry.permissions(), &denial, |name| {
+                registry.plugin(name).map(|found| (&found.plugin, found.file.as_path()))
+            })
+        };
+        tokio::task::spawn_blocking(keep).await.map_err(PortError::new)?.map_err(PortError::new)
     }
 }
 
@@ -328,6 +348,7 @@ impl RunServices {
             ..Request::new(name.clone(), messages)
         };
         self.budget_scope.may_ask_model().map_err(|overdrawn| ServiceError::Unavailable(overdrawn.to_string()))?;
+        self.site.acted();
         let mut reply = self.tools.model.complete(called, None).await.map_err(|error| match error.is_transient() {
             true => ServiceError::Unavailable(error.to_string()),
             false => ServiceError::Other(error.to_string()),

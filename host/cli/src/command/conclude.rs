@@ -127,7 +127,9 @@ impl Conclusion<'_> {
             }
         });
         for question in questions {
-            let answer = question.options.first().map_or("'...'".into(), |option| quoted(option));
+            // What is granted is for whoever reads this to say.
+            let first = question.options.first().filter(|_| question.denial.is_none());
+            let answer = first.map_or("'...'".into(), |option| quoted(option));
             let which = if questions.len() > 1 { format!(" --question {}", question.id) } else { String::new() };
             let resume = if questions.len() > 1 { "" } else { " --resume" };
             let command = self.context.runs_command(&format!("answer {run}{which} {answer}{resume}"));
@@ -200,7 +202,8 @@ pub(super) fn describe_question(question: &Question, several: bool, strong: &dyn
     }
     if !question.options.is_empty() {
         let options: Vec<String> = question.options.iter().map(|option| one_line(option, 200)).collect();
-        text.push_str(&format!("\n  options: {} (or any other text)", options.join(" | ")));
+        let others = if question.denial.is_none() { " (or any other text)" } else { "" };
+        text.push_str(&format!("\n  options: {}{others}", options.join(" | ")));
     }
     if let Some(default) = &question.default {
         text.push_str(&format!("\n  default: {}", one_line(default, 200)));

@@ -261,6 +261,8 @@ impl<'a> Following<'a> {
                 Ok(_) => self.teller().answered(&question.node),
                 // Somebody else was faster, and the run goes on with that.
                 Err(Refused::Problem(problem)) if problem.status == 409 => {}
+                // Whoever may grant it answers, and the run waits for them.
+                Err(Refused::Problem(problem)) if problem.status == 403 && question.denial.is_some() => continue,
                 Err(refused) => return Err(refused),
             }
             any = true;

@@ -302,6 +302,8 @@ impl From<HostError> for Failure {
             | HostError::Config { .. }
             | HostError::NothingAsked { .. }
             | HostError::WhichQuestion { .. }
+            | HostError::OperatorOnly { .. }
+            | HostError::NoDecision { .. }
             | HostError::Knowledge(_)
             | HostError::NoHome => Exit::Refused,
             HostError::Stopped | HostError::ThreadBusy(_) => Exit::Interrupted,

@@ -8,6 +8,7 @@ mod basics;
 mod callbacks;
 mod crash;
 mod declarative;
+mod denials;
 mod desk;
 mod failures;
 #[cfg(unix)]

@@ -296,7 +296,7 @@ fn names_steer_no_terminal() {
 }
 
 /// The plugin of the tests, with these requests.
-fn probe(capabilities: &serde_json::Value) -> Vec<u8> {
+pub(crate) fn probe(capabilities: &serde_json::Value) -> Vec<u8> {
     hotcell_plugin_tests::described(&serde_json::json!({
         "contract": "0.2.0", "name": "acme",
         "tools": [{ "name": "say", "description": "Does what it is told", "parameters": {

@@ -211,3 +211,24 @@ fn a_graph_that_changes_meanwhile_counts_from_the_next_message_on() {
     talk.press("\u{4}");
     assert_eq!(talk.end().0, Some(0));
 }
+
+#[test]
+fn a_capability_is_granted_on_the_terminal_and_by_no_key_that_is_pressed_too_often() {
+    let desk = crate::denials::desk();
+    let mut talk = Talk::start(&desk, &["run", ".", "go"]);
+    talk.wait_for("refuse: the run goes on without");
+    talk.press("\r");
+    let (code, stdout, seen) = talk.end();
+    assert_eq!((code, stdout.as_str()), (Some(0), "lost\n"), "{seen}");
+    assert!(seen.contains("`acme` asks for `ask`") && !seen.contains("(type another answer)"), "{seen}");
+
+    let mut talk = Talk::start(&desk, &["run", ".", "go"]);
+    talk.wait_for("refuse: the run goes on without");
+    // Down, from the last one to the first.
+    talk.press("\u{1b}[B");
+    talk.press("\r");
+    talk.wait_for_behind("Who?", "your answer");
+    talk.press("Ada\r");
+    let (code, stdout, seen) = talk.end();
+    assert_eq!((code, stdout.as_str()), (Some(0), "Ada\n"), "{seen}");
+}

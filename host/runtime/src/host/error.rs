@@ -52,6 +52,25 @@ pub enum HostError {
         #[source]
         failure: LoadFailure,
     },
+    /// The question is for whoever runs this
+    #[error("question `{question}` of run `{run}` asks for a capability; only whoever runs this may answer it")]
+    OperatorOnly {
+        /// The run
+        run: String,
+        /// The question
+        question: String,
+    },
+    /// The answer decides nothing
+    #[error(
+        "question `{question}` of run `{run}` asks for a capability: answer `once`, `run` (for all calls of the run), `always` (written to \
+         `hotcell.toml`) or `refuse`"
+    )]
+    NoDecision {
+        /// The run
+        run: String,
+        /// The question
+        question: String,
+    },
     /// The graph of a run was changed
     #[error("`{file}` was changed since run `{run}` began; undo the change to go on with it, or start a new run", file = file.display())]
     Changed {

@@ -8,7 +8,7 @@ use hotcell_engine::{
     kept_answer, used,
 };
 use hotcell_graph::{Object, Value};
-use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
+use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, Question, RunId, RunRecord, RunStatus, open_questions};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -294,8 +294,27 @@ impl Host {
     /// on takes it at once; another one goes on when somebody resumes it.
     ///
     /// # Errors
-    /// Those of [`Host::open_question`] and [`Host::answer_open`].
+    /// Those of [`Host::open_question`] and [`Host::answer_open`]; and for a question that asks for a capability.
     pub async fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
+        let (record, open) = self.open_question(run, question).await?;
+        if open.question.denial.is_some() {
+            return Err(HostError::OperatorOnly { run: record.id.to_string(), question: open.question.id });
+        }
+        self.answer_open(&record, &open, text).await?;
+        Ok(open)
+    }
+
+    /// The same for whoever runs this: they may also grant what a call was denied, or refuse it
+    /// ([`Question::DECISIONS`](hotcell_journal::Question::DECISIONS)).
+    ///
+    /// # Errors
+    /// Those of [`Host::open_question`] and [`Host::answer_open`].
+    pub async fn answer_as_operator(
+        &self,
+        run: &str,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<OpenQuestion, HostError> {
         let (record, open) = self.open_question(run, question).await?;
         self.answer_open(&record, &open, text).await?;
         Ok(open)
@@ -349,8 +368,12 @@ impl Host {
     /// one goes on when somebody resumes it.
     ///
     /// # Errors
-    /// As [`Host::open_question`], if somebody else was faster; and when something is redacted in the run and its key is not there.
+    /// As [`Host::open_question`], if somebody else was faster; when something is redacted in the run and its key is not there; and when a
+    /// question for a capability is answered with something that decides nothing.
     pub async fn answer_open(&self, run: &RunRecord, open: &OpenQuestion, text: &str) -> Result<(), HostError> {
+        if open.question.denial.is_some() && !Question::DECISIONS.contains(&text.trim()) {
+            return Err(HostError::NoDecision { run: run.id.to_string(), question: open.question.id.clone() });
+        }
         let fact = Fact::Answered { number: open.number, text: self.kept_answer(run, text)? };
         Ok(self.0.journal.send(&run.id, Entry { place: open.place.clone(), fact }).await?)
     }

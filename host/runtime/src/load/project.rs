@@ -67,7 +67,10 @@ impl ProjectContext {
         if asked == Asked::Stranger && said.grants_something() {
             said = said.for_a_stranger();
         }
-        let permissions = Permissions::new(settled, context.trust_of(asked.folder_for()));
+        // What an agent does that nobody trusts is not asked for.
+        let asks = said.is_trusted() && said.settings().asks_denials() && asked != Asked::Stranger;
+        let trust = context.trust_of(asked.folder_for());
+        let permissions = Permissions::asking(settled, trust, asks.then(|| context.trust().clone()));
         let (registry, found) = match context.sources().plugins(settled) {
             Some(kept) => PluginRegistry::of_revision(context, kept, &said, permissions.clone()),
             None => PluginRegistry::new(context, &context.catalogue(settled), &said, permissions.clone()),

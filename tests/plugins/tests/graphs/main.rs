@@ -8,6 +8,7 @@ mod capabilities;
 mod coverage;
 mod declarative;
 mod declared_hooks;
+mod denials;
 mod desk;
 mod forks;
 mod functions;

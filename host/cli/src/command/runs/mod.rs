@@ -81,7 +81,7 @@ fn answer(
 ) -> Result<Exit, Failure> {
     let text = if text == "-" { read_input("the answer")? } else { text.to_owned() };
     let host = context.host(HostArguments::default())?;
-    let answered = wait(host.answer(&run, question, &text))?;
+    let answered = wait(host.answer_as_operator(&run, question, &text))?;
     context.screen.line(&describe_answered(&answered));
     if wait(host.journal().find(&run))?.status == RunStatus::Running {
         context.screen.line("the run is still working and continues with the answer");
