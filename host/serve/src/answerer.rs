@@ -11,7 +11,7 @@ use crate::role::Role;
 ///
 /// A question may be for certain people (`operator_ids`). A token of OpenID Connect says who somebody is: its subject is their name. An
 /// API key is that of a program, which is trusted to say for whom it speaks. A provider of chat, or the signature of a post, vouches for
-/// what it says.
+/// what it says. A question for a capability is for whoever runs the server alone.
 #[derive(Clone, Copy)]
 pub(crate) struct Answerer<'a> {
     /// Who sent the request; none where something else vouches for the answer
@@ -67,6 +67,11 @@ impl<'a> Answerer<'a> {
     /// # Errors
     /// Why they may not.
     pub(crate) fn check(&self, question: &Question) -> Result<(), Problem> {
+        if question.denial.is_some() {
+            // What is granted is decided by whoever may grant it in any other way, and who knows that this is what they do.
+            let asker = self.asker.filter(|_| self.is_by_hand).ok_or_else(Problem::operator_only)?;
+            return asker.require(Role::Administer);
+        }
         if let Some(asker) = self.asker {
             asker.require(Role::Answer)?;
         }
@@ -150,6 +155,27 @@ mod tests {
         let question = Question { call: Some(call), ..Question::default() };
         assert!(Answerer::of(&key).check(&question).is_ok());
         assert!(Answerer::of(&key).typed().check(&question).is_err());
+    }
+
+    #[test]
+    fn what_is_granted_is_decided_by_whoever_administers_and_by_hand() {
+        let key = |roles: &[Role]| asker(Caller::Key("5f0c".to_owned()), roles);
+        let (others, administers) = (key(&[Role::Run, Role::Answer, Role::Operate]), key(&[Role::Administer]));
+        let local = Asker::of(&Caller::Local, &Identity::Nobody);
+        let question = Question { denial: Some(Value::Null), ..Question::default() };
+        for by in [
+            Answerer::of(&others).by_hand(),
+            Answerer::of(&administers),
+            Answerer::of(&administers).typed(),
+            Answerer::of(&local),
+            Answerer::vouched(),
+            Answerer::vouched().by_hand(),
+        ] {
+            assert!(by.check(&question).is_err());
+        }
+        assert!(Answerer::of(&administers).by_hand().check(&question).is_ok());
+        assert!(Answerer::of(&local).by_hand().check(&question).is_ok());
+        assert!(Answerer::of(&administers).by_hand().check(&Question::default()).is_err());
     }
 
     #[test]

@@ -148,6 +148,12 @@ impl Problem {
         self.short_kind() == kind
     }
 
+    /// The question is for whoever runs the server.
+    pub(crate) fn operator_only() -> Self {
+        let detail = "the question asks for a capability: somebody with the role `administer` answers it, with `POST /runs/{run_id}/answers`";
+        Problem::new(StatusCode::FORBIDDEN, detail).kind("operator-only", "Only whoever runs the server may answer")
+    }
+
     /// The last run of the thread waits for a person.
     pub(crate) fn thread_waits(thread: &str, run: &RunId, questions: &[Question]) -> Self {
         let detail = format!(
@@ -260,6 +266,10 @@ impl From<HostError> for Problem {
                     None => Problem::unprocessable("the run has several open questions; say which with `question_id`"),
                 };
                 problem.kind("question-closed", "The question takes no answer").with("open", json!(open))
+            }
+            HostError::OperatorOnly { .. } => Problem::operator_only(),
+            HostError::NoDecision { .. } => {
+                Problem::unprocessable("the question asks for a capability: answer `once`, `run`, `always` or `refuse`")
             }
             HostError::Stopped => Problem::unavailable("the server is shutting down; nothing was begun"),
             other => Problem::internal(&other),

@@ -33,7 +33,7 @@ struct InboxPage {
 
 /// List the questions that wait for an answer, over all runs
 #[utoipa::path(
-    get, path = "/inbox", tag = "People", security(("key" = ["answer", "operate"])),
+    get, path = "/inbox", tag = "People", security(("key" = ["answer", "operate", "administer"])),
     params(
         ("agent_id" = Option<String>, Query, description = "Only questions of runs of this agent"),
         ("run_id" = Option<String>, Query, description = "Only questions of this run"),
@@ -96,9 +96,10 @@ struct Answered {
 /// Answer a question of a run, which goes on
 ///
 /// The first answer counts; for every further one there is a conflict (409). A question for certain people is answered in the name of one of
-/// them (`operator_id`).
+/// them (`operator_id`). A question with the reason `denial` asks for a capability: it is answered with `once`, `run`, `always` or `refuse` by
+/// somebody with the role `administer`, and every other one by somebody with the role `answer`.
 #[utoipa::path(
-    post, path = "/runs/{run_id}/answers", tag = "People", security(("key" = ["answer"])),
+    post, path = "/runs/{run_id}/answers", tag = "People", security(("key" = ["answer", "administer"])),
     params(("run_id" = String, Path, description = "The run")),
     request_body = AnswerCreate, responses((status = 200, body = Answered))
 )]

@@ -127,10 +127,11 @@ pub(super) async fn answer_all(
     Ok(Started { begun: Begun { run: run.id.clone(), live: hold.live.clone(), events }, after: entries.len() as u64 })
 }
 
-/// The questions that are open for whoever talks with a run. What another system answers by its callback is not for them.
+/// The questions that are open for whoever talks with a run. What another system answers by its callback is not for them, and neither is what
+/// whoever runs the server decides.
 pub(super) fn asked(entries: &[Entry]) -> Vec<OpenQuestion> {
     let mut open = open_questions(entries);
-    open.retain(|open| open.question.callback().is_none());
+    open.retain(|open| open.question.is_for_users());
     open
 }
 
@@ -169,7 +170,7 @@ impl Part {
             let came = match &entry.fact {
                 Fact::Waiting if goes_on_by_itself(&entries[until..]) => return None,
                 Fact::Waiting => match asked(&entries[..until]) {
-                    // It waits for a time, or another system.
+                    // It waits for a time, another system, or whoever runs the server.
                     open if open.is_empty() => return None,
                     open => Came::Asks(open),
                 },
@@ -241,7 +242,7 @@ pub(super) fn no_reply(run: &RunRecord, came: &Came) -> Problem {
         }
         (_, RunStatus::Waiting) => {
             let detail =
-                format!("run `{run_id}` waits for another system or a time; `GET /runs/{run_id}/wait` waits with it");
+                format!("run `{run_id}` waits for another system, a time or whoever runs the server; `GET /runs/{run_id}/wait` waits with it");
             Problem::conflict(detail).kind("run-waits", "The run waits")
         }
         _ => Problem::unavailable(format!("the server is shutting down; run `{run_id}` goes on at its next start")),
@@ -304,7 +305,7 @@ mod tests {
     use super::{Came, Part};
 
     #[test]
-    fn a_turn_that_waits_for_another_system_asks_nobody() {
+    fn a_turn_that_waits_for_another_system_or_a_capability_asks_nobody() {
         let asked = |question: Question| {
             let fact = Fact::Asked { number: 0, question };
             [Entry { place: EntryPath::of_turn(1), fact }, Entry::of_run(Fact::Waiting)]
@@ -312,6 +313,8 @@ mod tests {
         let context = Some(GraphValue::from(&json!({ "callback": "ship" })));
         let elsewhere = asked(Question { context, ..Question::default() });
         assert_eq!(Part::of(&elsewhere, 0).came, Came::Working);
+        let denied = asked(Question { denial: Some(GraphValue::Null), ..Question::default() });
+        assert_eq!(Part::of(&denied, 0).came, Came::Working);
         assert!(matches!(Part::of(&asked(Question::default()), 0).came, Came::Asks(open) if open.len() == 1));
     }
 }

@@ -129,7 +129,7 @@ fn are_people(mesh: &Mesh, next: &[String]) -> bool {
 /// Whether an entry is the moment at which whoever called an entry point is answered, and with which status.
 fn answered_at(mesh: &Mesh, entry: &Entry, is_dual: bool) -> Option<&'static str> {
     match &entry.fact {
-        Fact::Asked { question, .. } if question.callback().is_none() => Some("waiting_human"),
+        Fact::Asked { question, .. } if question.is_for_users() => Some("waiting_human"),
         Fact::Completed(completed) if is_dual && entry.place.around().is_none() && completed.failure.is_none() => {
             let next = completed.next.as_deref().unwrap_or_default();
             let is_agent = mesh.settings.agent(&completed.node).is_some();
@@ -172,12 +172,13 @@ pub(super) async fn reply(server: &Server, mesh: &Mesh, started: &Started, is_du
     Ok(come.reply(session, run.as_str(), rests_as(server, run).await?))
 }
 
-/// What is said of a run that rests: one that waits for the callbacks of connectors alone goes on without anybody here.
+/// What is said of a run that rests: one that waits for the callbacks of connectors, or for whoever runs the server, goes on without anybody
+/// here.
 async fn rests_as(server: &Server, run: &RunId) -> Result<&'static str, Problem> {
     let record = server.runs().find(run.as_str()).await?;
     if record.status == RunStatus::Waiting {
         let questions = server.runs().questions(run).await?;
-        if questions.iter().all(|open| open.question.callback().is_some()) {
+        if !questions.iter().any(|open| open.question.is_for_users()) {
             return Ok("accepted");
         }
     }

@@ -83,9 +83,9 @@ pub(super) async fn standing(server: &Server, session: &Session) -> Result<Stand
         match record.status {
             RunStatus::Running | RunStatus::Interrupted | RunStatus::Paused | RunStatus::Waiting => {
                 let questions = server.runs().questions(&open.run).await?;
-                let (callbacks, questions): (Vec<_>, Vec<_>) =
-                    questions.into_iter().partition(|open| open.question.callback().is_some());
-                is_busy |= record.status != RunStatus::Waiting || questions.is_empty() || !callbacks.is_empty();
+                let (questions, others): (Vec<_>, Vec<_>) =
+                    questions.into_iter().partition(|open| open.question.is_for_users());
+                is_busy |= record.status != RunStatus::Waiting || questions.is_empty() || !others.is_empty();
                 asks.extend(
                     questions.into_iter().map(|open_question| Ask { run: open.run.clone(), open: open_question }),
                 );

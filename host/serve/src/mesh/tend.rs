@@ -62,7 +62,7 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
     }
     if known.seen > 0 {
         // Whoever was asked before this process began.
-        for open in server.runs().questions(run).await? {
+        for open in server.runs().questions(run).await?.into_iter().filter(|open| open.question.denial.is_none()) {
             outbound::post(server, mesh, &session, run, open);
         }
     }
@@ -84,7 +84,9 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
             }
             healing::watch(server, mesh, &session, run, entry)?;
             feed::keep(server, session.number, run, entry)?;
-            if let Fact::Asked { number, question } = &entry.entry.fact {
+            if let Fact::Asked { number, question } = &entry.entry.fact
+                && question.denial.is_none()
+            {
                 let place = entry.entry.place.clone();
                 let question = Question { id: format!("{place}:{number}"), ..question.clone() };
                 outbound::post(server, mesh, &session, run, OpenQuestion { place, number: *number, question });

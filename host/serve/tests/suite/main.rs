@@ -10,6 +10,7 @@ mod changes;
 mod clients;
 mod collector;
 mod copies;
+mod denials;
 mod desk;
 mod forks;
 mod items;

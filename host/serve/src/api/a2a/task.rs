@@ -169,8 +169,8 @@ fn history(run: &RunRecord, entries: &[Entry]) -> Vec<Value> {
         let Fact::Answered { number: question, text } = &entry.fact else { continue };
         let asked = entries.iter().find_map(|asked| match &asked.fact {
             Fact::Asked { number, question: asked_text } if number == question && asked.place == entry.place => {
-                // What another system answered was not said.
-                asked_text.callback().is_none().then(|| asked_text.text.clone())
+                // What another system answered was not said, and neither was what whoever runs the server decided.
+                asked_text.is_for_users().then(|| asked_text.text.clone())
             }
             _ => None,
         });

@@ -159,7 +159,7 @@ pub(crate) fn values(result: RunResult) -> Object {
     if let Some(error) = error {
         values.insert("__error__".to_owned(), json!({ "error": run.standing, "message": error }));
     }
-    let asked = questions.iter().filter(|question| question.callback().is_none());
+    let asked = questions.iter().filter(|question| question.is_for_users());
     let open: Vec<Interrupt> = asked.map(Interrupt::of).collect();
     if !open.is_empty() {
         values.insert("__interrupt__".to_owned(), json!(open));
