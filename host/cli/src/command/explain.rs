@@ -262,6 +262,7 @@ mod tests {
             "[python]\nzzz = 1",
             "[callers]\nzzz = 1",
             "[run]\nzzz = 1",
+            "[denials]\nzzz = 1",
             "[record]\nzzz = 1",
             "[secrets]\nA = { zzz = 1 }",
         ] {
