@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::body::{Frame, SizeHint};
 
 /// The same body, with which `kept` is dropped: when it was sent to its end, or whoever it is for is gone.
 pub fn with_body<T: Send + Unpin + 'static>(body: Body, kept: T) -> Body {

@@ -231,7 +231,10 @@
       else inside.from.module.exports.forEach((_, name) => asked.get(inside.from.module).add(name));
       asked.get(module).add(name);
     }
-    for (const one of module.all.filter((one) => one.module)) asked.get(module).forEach((name) => asked.get(one.module).add(name));
+    // `export *` hands on everything but what is exported by default.
+    for (const one of module.all.filter((one) => one.module)) {
+      asked.get(module).forEach((name) => name !== "default" && asked.get(one.module).add(name));
+    }
   }
 
   const outside = new Map();
@@ -261,6 +264,7 @@
       // It may be one of several that a statement declares.
       const all = module.all.map((one) => `${called(one)}[${key}]`).join(" ?? ");
       const none = `throw new SyntaxError(${JSON.stringify(`\`${module.file}\` exports no \`${name}\``)})`;
+      if (name === "default") return `get ${key}() { ${none}; }`;
       return `get ${key}() { try { return ${name}; } catch { ${all ? `return ${all}` : none}; } }`;
     });
     return `return { ${getters.join(", ")} };`;

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::desk::Desk;
-use crate::plugins::probe;
 
 const GRAPH: &str = r#"name: asks
 start: work
@@ -23,7 +22,15 @@ const ASKS: &str = "[denials]\nask = true\n";
 pub(crate) fn desk() -> Desk {
     let desk = Desk::with(GRAPH, &[]);
     std::fs::create_dir(desk.path("plugins")).unwrap();
-    std::fs::write(desk.path("plugins/acme.wasm"), probe(&json!({ "ask": true }))).unwrap();
+    let takes = json!({ "do": { "type": "string" }, "text": { "type": "string" } });
+    let description = json!({
+        "contract": "0.2.0", "name": "acme",
+        "tools": [{ "name": "say", "description": "Does what it is told", "parameters": {
+            "type": "object", "properties": takes, "required": ["do"] } }],
+        "hooks": [{ "point": "before-skill-load" }], "nodes": [{ "type": "work" }], "connector": { "modes": ["sync"] },
+        "capabilities": { "ask": true },
+    });
+    std::fs::write(desk.path("plugins/acme.wasm"), hotcell_plugin_tests::described(&description)).unwrap();
     done(&desk, &["plugin", "grant", "acme", "--nothing", "--yes"]);
     desk.write("hotcell.toml", ASKS);
     done(&desk, &["trust", ".", "--yes"]);

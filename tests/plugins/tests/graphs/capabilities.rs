@@ -61,6 +61,7 @@ async fn what_is_not_granted_is_denied_with_its_name() {
 async fn what_a_plugin_does_not_ask_for_is_denied_without_advice_that_cannot_be_followed() {
     let desk = Desk::new(GRAPH);
     desk.plugin("probe", "probe", &[], json!({ "llm": true }), "llm = true");
+    desk.plugin("second", "other", &[], json!({}), "");
     let (_, model) = desk.run(calls("probe", json!({ "do": "remember", "text": "x" }))).await;
     let told = told(&model);
     assert!(told.contains("its description does not ask for it") && !told.contains("write into"), "{told}");
