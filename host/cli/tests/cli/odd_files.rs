@@ -91,22 +91,22 @@ fn a_file_that_cannot_be_written_is_told_before_the_work_and_one_that_can_stays_
     desk.write("mesh.yaml", "agents:\n  a: {agent_type: human}\nentry_points:\n  - {name: e, target: a}\n");
     desk.write("kept.json", "kept");
     std::fs::create_dir(desk.path("folder")).unwrap();
-    std::os::unix::fs::symlink(desk.path("kept.json"), desk.path("link.svg")).unwrap();
+    std::os::unix::fs::symlink(desk.path("kept.json"), desk.path("link.mmd")).unwrap();
     for command in [&["mesh", "evolve"][..], &["convert"], &["graph"]] {
         // There is nothing at all that could be worked on.
-        for (file, reason) in [("missing/out.svg", "No such file"), ("folder", "it is a directory")] {
+        for (file, reason) in [("missing/out.mmd", "No such file"), ("folder", "it is a directory")] {
             let told = desk.told(&[command, &["nothing.yaml", "--output", file]].concat());
             let expected = format!("`{file}` cannot be written: {reason}");
             assert!(told.starts_with("exit code: 1") && told.contains(&expected), "{told}");
         }
     }
     // A mesh without scenarios is refused, and nothing was written for it.
-    for file in ["new.json", "kept.json", "link.svg"] {
+    for file in ["new.json", "kept.json", "link.mmd"] {
         let told = desk.told(&["mesh", "evolve", "mesh.yaml", "--output", file]);
         assert!(told.starts_with("exit code: 2") && told.contains("the mesh has no scenarios"), "{told}");
     }
     assert!(!desk.path("new.json").exists());
     assert_eq!(std::fs::read_to_string(desk.path("kept.json")).unwrap(), "kept");
-    assert_eq!(desk.told(&["graph", "mesh.yaml", "--output", "link.svg"]).lines().next(), Some("exit code: 0"));
+    assert_eq!(desk.told(&["graph", "mesh.yaml", "--output", "link.mmd"]).lines().next(), Some("exit code: 0"));
     assert!(std::fs::read_to_string(desk.path("kept.json")).unwrap().contains("flowchart"));
 }
