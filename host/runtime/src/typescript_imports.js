@@ -72,6 +72,20 @@
     }
   }
 
+  // Whether a file waits for something while it is evaluated, outside of its functions.
+  function waits(text) {
+    let open = 0;
+    for (let at = 0; at < text.length; ) {
+      const next = behind(text, at);
+      if (next > at) { at = next; continue; }
+      if (open === 0 && /^await\b/.test(text.slice(at, at + 6)) && !/[\w$.]/.test(text[at - 1] ?? "")) return true;
+      if (text[at] === "{") open += 1;
+      if (text[at] === "}") open -= 1;
+      at += 1;
+    }
+    return false;
+  }
+
   const plain = (text) => text.replace(/\/\*[^]*?\*\/|\/\/[^\n]*/g, "");
   // What is listed in braces, without types: the name there, and the name here.
   const listed = (text) =>
@@ -269,8 +283,11 @@
     });
     return `return { ${getters.join(", ")} };`;
   };
-  const parts = order.filter((module) => module !== first).map((module) =>
-    `const __module${module.number}: any = await (async () => {\n${body(module)}\n${gives(module)}\n})();\n`);
+  const parts = order.filter((module) => module !== first).map((module) => {
+    const text = body(module);
+    const [begins, ends] = waits(text) ? ["await (async ", ")()"] : ["(", ")()"];
+    return `const __module${module.number}: any = ${begins}() => {\n${text}\n${gives(module)}\n}${ends};\n`;
+  });
   const own = body(first);
   const imports = [...outside].map(([name, as]) => `import * as ${as} from ${JSON.stringify(name)};\n`).join("");
   answer({ bundle: parts.length + imports.length > 0 ? `${imports}${parts.join("")}${own}` : wanted.source });
