@@ -98,13 +98,8 @@ pub(crate) async fn run_node(
     };
     let in_time = in_time(clock, node, pin!(attempts)).await;
     let performed = in_time.unwrap_or_else(|| Err(timed_out(turn, node)));
-    // A node that gave what cannot be written failed like any other.
-    let written = match performed {
-        Ok(mut performed) => write(graph, node, state.clone(), &mut performed).map(|work| (work, performed)),
-        Err(stop) => Err(stop),
-    };
-    let stop = match written {
-        Ok((work, performed)) => match succeed(turn, graph, index, work, performed).await {
+    let stop = match performed {
+        Ok(performed) => match succeed(turn, graph, index, state.clone(), performed).await {
             // What the node would have written is not written: another node goes on, or none.
             Err(stop @ Interruption::Refused(_)) => stop,
             done => return done,
@@ -122,29 +117,22 @@ pub(crate) async fn run_node(
     }
 }
 
-/// Writes what a node gave; nothing of one that ends its branch.
-fn write<'g>(graph: &'g Graph, node: &Node, state: State, performed: &mut Performed) -> Result<Work<'g>, Interruption> {
-    let mut work = Work { graph, state, writes: Vec::new() };
-    if !performed.ends_branch {
-        work.write_all(std::mem::take(&mut performed.writes))?;
-        work.update(&node.updates, performed.answer.as_ref())?;
-    }
-    Ok(work)
-}
-
-/// Goes on from a node after what it gave was written.
+/// Writes what a node gave, and goes on from it.
 async fn succeed(
     turn: &mut NodeTurn,
     graph: &Graph,
     index: NodeIndex,
-    mut work: Work<'_>,
+    state: State,
     performed: Performed,
 ) -> Result<Done, Interruption> {
     let node = graph.node(index);
+    let mut work = Work { graph, state, writes: Vec::new() };
     if performed.ends_branch {
         let Work { state, writes, .. } = work;
         return Ok(Done { writes, state, route: Route::To(Vec::new()), output: None, failure: None });
     }
+    work.write_all(performed.writes)?;
+    work.update(&node.updates, performed.answer.as_ref())?;
     work.after_node(turn, node).await?;
     let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
     let targets = match performed.route {
