@@ -64,6 +64,10 @@ impl RunHeader {
 
 /// What an entry says.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a question is one of few entries, and all others would be no smaller for its box"
+)]
 pub enum Fact {
     /// The run began. It is the first entry of every run
     Started(RunHeader),

@@ -71,7 +71,7 @@ pub(super) fn node<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Node {
         _ => Body::End(End { output: fields.text("output", Optional) }),
     };
     fields.finish(|unknown| match (unknown, kind) {
-        ("fallback", _) => Some("only `script`, `llm` and `agent` nodes have a fallback".into()),
+        ("fallback", _) => Some("only `script` and `llm` nodes have a fallback".into()),
         ("tools", _) => Some("only `llm` nodes choose tools".into()),
         ("reasoning_effort", _) => Some("only `llm` nodes have a model of their own".into()),
         ("inputs" | "teammates", _) => Some(format!("only `agent` nodes have `{unknown}`")),
@@ -162,7 +162,6 @@ fn agent(fields: &mut Fields<'_, '_>) -> Body {
         prompt: fields.text("prompt", Required),
         inputs: inputs(fields),
         max_attempts: at_least_one(fields, "max_attempts", "the agent would never be called").unwrap_or(1),
-        fallback: fields.text("fallback", Optional),
         timeout: duration(fields, "timeout").unwrap_or(AGENT_TIMEOUT),
         output_schema: output_schema(fields),
     })

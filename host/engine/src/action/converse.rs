@@ -249,11 +249,11 @@ pub(super) fn pause(retry: &Retry, attempts: u32, status: Option<u16>) -> Durati
 #[derive(Debug, Error)]
 enum PartError {
     #[error("{0}")]
-    NoValue(NoValue),
+    Missing(NoValue),
     #[error("it takes a list of messages, not {0}")]
-    NoList(&'static str),
+    NotAList(&'static str),
     #[error("{0}")]
-    NoMessage(String),
+    Unreadable(String),
 }
 
 /// What the model is told.
@@ -303,7 +303,7 @@ impl Prompt {
     ) -> Result<(), PartError> {
         let list = match said {
             Said::Text(speaker, text) => {
-                let text = text.evaluate_text(state).map_err(PartError::NoValue)?;
+                let text = text.evaluate_text(state).map_err(PartError::Missing)?;
                 self.messages.push(match speaker {
                     Speaker::System => Message::system(text),
                     Speaker::Ai => Message::assistant(text),
@@ -311,10 +311,10 @@ impl Prompt {
                 });
                 return Ok(());
             }
-            Said::Messages(list) => list.evaluate(state).map_err(PartError::NoValue)?,
+            Said::Messages(list) => list.evaluate(state).map_err(PartError::Missing)?,
         };
         let Value::List(mut list) = list else {
-            return Err(PartError::NoList(list.a_kind()));
+            return Err(PartError::NotAList(list.a_kind()));
         };
         if list.iter().any(conversation::is_aside) {
             list = list.iter().filter(|message| !conversation::is_aside(message)).cloned().collect();
@@ -327,7 +327,7 @@ impl Prompt {
         let first = most.map_or(0, |most| first_of_last(&list, most));
         let from = self.messages.len();
         for value in (more.max(first)..list.len()).filter_map(|place| list.get(place)) {
-            self.messages.push(of_state(&conversation::to_message(value).map_err(PartError::NoMessage)?));
+            self.messages.push(of_state(&conversation::to_message(value).map_err(PartError::Unreadable)?));
         }
         let range = from..self.messages.len();
         if is_before {

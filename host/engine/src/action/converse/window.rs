@@ -225,7 +225,12 @@ mod tests {
                 count.set(count.get() + 1);
                 Some(10)
             };
-            trim(&Window { tokens: 50, trim: Trim::LeaveOut }, &mut messages, &[1..1 + length], &count_text);
+            trim(
+                &Window { tokens: 50, trim: Trim::LeaveOut },
+                &mut messages,
+                std::slice::from_ref(&(1..1 + length)),
+                &count_text,
+            );
             assert_eq!(messages.len(), 3);
             count.get()
         };
@@ -238,7 +243,7 @@ mod tests {
         for (length, tokens) in [(3, 60), (15, 60), (17, 60), (40, 60), (400, 60), (400, 0), (400, 1_000)] {
             let window = Window { tokens, trim: Trim::LeaveOut };
             // Every call has two answers, and the last message is one of them.
-            let by = |place: usize| if (length - place) % 3 == 0 { Speaker::Ai } else { Speaker::Tool };
+            let by = |place: usize| if (length - place).is_multiple_of(3) { Speaker::Ai } else { Speaker::Tool };
             let message = |place: usize| Value::Object(conversation::message(by(place), place.to_string()));
             let said = Said::Messages(Expression::Value(Value::List((0..length).map(message).collect())));
             let told = |most: Option<usize>| {
