@@ -75,7 +75,7 @@ mod tests {
             // Of what lies elsewhere the name is left, also of a folder with a name that begins alike.
             ("`/srv/agents/other/y` and /srv/agents/desktop/z", "`y` and z"),
             ("plugin `/home/ada/my plugins/a.wasm`: bad", "plugin `a.wasm`: bad"),
-            ("cannot read /etc/hotcell/key.pem: denied (/root/.ssh/id)", "cannot read key.pem: denied (id)"),
+            ("cannot read /etc/hotcell/key.pem: denied (/home/ada/.ssh/id)", "cannot read key.pem: denied (id)"),
             ("adopt p --in /home/ada/x --plugins=/home/ada/y/", "adopt p --in x --plugins=y"),
             ("PATH is /a/b:/c/d, and \"/e/f/..\"", "PATH is b:d, and \"..\""),
             ("see file:///etc/hotcell/a.toml", "see file:a.toml"),

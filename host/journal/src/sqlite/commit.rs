@@ -89,7 +89,17 @@ impl Queue {
     }
 }
 
+/// Says that nobody commits any more, however that came: the next who hands something over starts another thread.
+struct Serving<'q>(&'q Queue);
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.0.works().is_served = false;
+    }
+}
+
 fn serve(queue: &Queue, shared: &Weak<Shared>) {
+    let _serving = Serving(queue);
     while queue.wait() {
         let Some(shared) = shared.upgrade() else { return };
         shared.commit_waiting();
@@ -166,7 +176,7 @@ impl Shared {
 
     /// The error of whoever waits for something that is never committed.
     pub(super) fn gone(&self) -> JournalError {
-        let cause = "whoever commits is gone".to_owned();
+        let cause = "what writes it broke off; go on with the run, nothing that was committed is lost".to_owned();
         JournalError::Store { path: self.path.display().to_string(), doing: "written", cause }
     }
 

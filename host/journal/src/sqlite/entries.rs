@@ -30,6 +30,12 @@ impl Addition {
         self.rows.iter().any(|row| row.change.as_ref().is_some_and(|change| change.rests))
     }
 
+    /// The bytes of what the entries and recordings say.
+    pub(super) fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.body.len());
+        self.rows.iter().map(|row| row.body.len()).chain(calls).sum()
+    }
+
     /// Whether nothing else is written for it than one row.
     pub(super) fn is_single(&self) -> bool {
         matches!(&self.rows[..], [row] if row.stands_alone()) && self.text.is_none() && self.calls.is_empty()

@@ -19,6 +19,8 @@ use crate::store::{JournalError, RunWriter};
 
 /// How many entries of a run may be on their way before it waits for them.
 const ON_THEIR_WAY: u64 = 64;
+/// Bytes of entries above which it waits for them at once: what is on its way is held in memory.
+const SMALL: usize = 64 * 1024;
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -184,10 +186,11 @@ impl Writer {
             Box::new(Add { shared, state, before, addition, waiting: Vec::new(), committed, done })
         };
         let numbered = add.before.number + add.addition.rows.len() as u64;
+        let is_small = add.addition.bytes() <= SMALL;
         let is_handed_over = !may_be_refused && self.shared.writers.are_several();
         self.shared.commit(add, is_handed_over);
         let is_on_its_way =
-            is_handed_over && !rests && numbered.saturating_sub(*self.committed.borrow()) <= ON_THEIR_WAY;
+            is_handed_over && !rests && is_small && numbered.saturating_sub(*self.committed.borrow()) <= ON_THEIR_WAY;
         Ok(if is_on_its_way { Added::OnItsWay } else { Added::ToBeAwaited(outcome) })
     }
 
