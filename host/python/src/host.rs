@@ -207,7 +207,7 @@ impl NativeHost {
 fn named_status(py: Python<'_>, word: &str) -> PyResult<RunStatus> {
     RunStatus::ALL.into_iter().find(|status| status.as_str() == word).ok_or_else(|| {
         let all: Vec<&str> = RunStatus::ALL.iter().map(|status| status.as_str()).collect();
-        refused(py, &format!("`{word}` is no status of a run; there are `{}`", all.join("`, `")))
+        refused(py, &format!("`{word}` is not a status of a run; use one of `{}`", all.join("`, `")))
     })
 }
 

@@ -165,7 +165,7 @@ steps:
 
 def test_only_definitions_are_invoked(write, host):
     agent = Agent.from_yaml(write(TOOL_STEP), host=host, tools=[lookup_account])
-    with pytest.raises(hotcell.HotcellError, match="no agent definition"):
+    with pytest.raises(hotcell.HotcellError, match="not an agent definition"):
         agent.invoke_sync("hello")
 
 

@@ -120,7 +120,7 @@ def test_runs_are_listed_paused_and_cancelled(write, host):
     assert host.pause(run) == "paused"
     host.cancel(run)
     assert [one.status for one in host.runs()] == ["cancelled"]
-    with pytest.raises(HotcellError, match="no status"):
+    with pytest.raises(HotcellError, match="not a status"):
         host.runs(status="sleeping")
 
 

@@ -60,7 +60,7 @@ def test_a_function_that_cannot_be_described_is_refused(function, problem):
 @pytest.mark.parametrize("name", ["", "a b", "mcp:server/f", "x" * 65, "é"])
 def test_names_that_models_cannot_say_are_refused(write, host, name):
     given = dataclasses.replace(tool(lookup_account), name=name)
-    with pytest.raises(ValueError, match="is no name for a function"):
+    with pytest.raises(ValueError, match="is not a valid function name"):
         step(write, host, given)
 
 
@@ -72,7 +72,7 @@ def test_a_name_is_given_once(write, host):
         step(write, host, lookup_account, tool_registry=registry)
     with pytest.raises(KeyError, match="lookup_account"):
         registry.get("other")
-    with pytest.raises(TypeError, match="is no tool"):
+    with pytest.raises(TypeError, match="is not a tool"):
         registry.register(3)
 
 

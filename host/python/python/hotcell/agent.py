@@ -234,7 +234,7 @@ class Agent(Runs, Generic[T]):
     def _turn(self, user_message: str, conversation: Conversation | None) -> dict[str, str | None]:
         if not self._about["is_definition"]:
             raise HotcellError(
-                f"`{self.name}` is no agent definition (`system_prompt`); use `run`, `run_async` or `stream`"
+                f"`{self.name}` is not an agent definition (it has no `system_prompt`); use `run`, `run_async` or `stream`"
             )
         before = {"conversation": {"messages": conversation.messages}} if conversation else None
         return _given(user_message, None, before, None)

@@ -144,7 +144,7 @@ def as_tool(given: Any) -> Tool:
         return Tool(given.name, given.description, schema, given.execute)
     if callable(given):
         return tool(given)
-    raise TypeError(f"{given!r} is no tool: it has to be a function, or made with `hotcell.tool`")
+    raise TypeError(f"{given!r} is not a tool: pass a function, or what `hotcell.tool` returns")
 
 
 def tools_of(registry: Any, tools: Iterable[Any]) -> list[Tool]:
