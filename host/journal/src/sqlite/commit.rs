@@ -1,9 +1,10 @@
 //! Commits: one at a time, with what several runs want to write put into one.
 //!
 //! What is written while others write, too, is handed over to a thread of the store, which puts everything that waits into one
-//! transaction: many runs share its cost, and the wait for the disk, and no task of theirs is held up by either. Each has a
-//! savepoint of its own, so that what is refused is no harm to the others. A transaction that fails is made again for each alone,
-//! so that each gets its own answer. The only writer of a process commits by itself and pays for no other thread.
+//! transaction: many runs share its cost, and the wait for the disk, and no task of theirs is held up by either. What is refused
+//! before it wrote anything is no harm to the others. A transaction that fails otherwise is made again for each alone, so that
+//! each gets its own answer. (A savepoint for each would do, too, but at every one of them the index of texts goes to the file.)
+//! The only writer of a process commits by itself and pays for no other thread.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -155,7 +156,7 @@ impl Shared {
     /// Commits what was handed over. Works are only taken by whoever has the connection, so nothing overtakes them.
     pub(super) fn flush(&self, connection: &mut Connection) -> Outcomes {
         let mut works = std::mem::take(&mut self.queue.works().open);
-        let shared = if works.len() > 1 { together(connection, &mut works).ok() } else { None };
+        let shared = if works.len() > 1 { together(connection, &mut works).ok().flatten() } else { None };
         let outcomes =
             shared.unwrap_or_else(|| works.iter_mut().map(|work| self.alone(connection, &mut **work)).collect());
         Outcomes(works.into_iter().zip(outcomes).collect())
@@ -188,25 +189,89 @@ impl Shared {
     }
 }
 
-/// Commits all of them, apart from those that are refused, or none.
+/// Commits all of them, apart from those that are refused; nothing if one was refused when it had written something.
 fn together(
     connection: &mut Connection,
     works: &mut [Box<dyn Work>],
-) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+) -> rusqlite::Result<Option<Vec<Result<(), JournalError>>>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut outcomes = Vec::with_capacity(works.len());
     for work in works {
-        transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
+        let written = transaction.total_changes();
         outcomes.push(match work.write(&transaction) {
             Ok(()) => Ok(()),
-            Err(Trouble::Refused(error)) => {
-                transaction.prepare_cached("ROLLBACK TO work")?.execute([])?;
-                Err(error)
-            }
+            Err(Trouble::Refused(error)) if transaction.total_changes() == written => Err(error),
+            Err(Trouble::Refused(_)) => return Ok(None),
             Err(Trouble::Store(error)) => return Err(error),
         });
-        transaction.prepare_cached("RELEASE work")?.execute([])?;
     }
     transaction.commit()?;
-    Ok(outcomes)
+    Ok(Some(outcomes))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use tokio::sync::oneshot;
+
+    use super::super::SqliteStore;
+    use super::{Trouble, Work};
+    use crate::ids::RunId;
+    use crate::store::JournalError;
+
+    /// Writes a row of this name, and then is refused or not.
+    struct Row {
+        name: Option<&'static str>,
+        is_refused: bool,
+        done: oneshot::Sender<Result<(), JournalError>>,
+    }
+
+    impl Work for Row {
+        fn write(&mut self, connection: &Connection) -> Result<(), Trouble> {
+            if let Some(name) = self.name {
+                connection.execute("INSERT INTO waits (run, owner) VALUES (1, ?1)", [name])?;
+            }
+            match self.is_refused {
+                true => Err(Trouble::Refused(JournalError::ThreadBusy(RunId::from("other".to_owned())))),
+                false => Ok(()),
+            }
+        }
+
+        fn tell(self: Box<Self>, outcome: Result<(), JournalError>) {
+            let _ = self.done.send(outcome);
+        }
+    }
+
+    /// What is in the file when such works were committed together, and what each was told.
+    fn committed(works: &[(Option<&'static str>, bool)]) -> (Vec<String>, Vec<bool>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let mut told = Vec::new();
+        for (name, is_refused) in works {
+            let (done, outcome) = oneshot::channel();
+            store.shared.queue.works().open.push(Box::new(Row { name: *name, is_refused: *is_refused, done }));
+            told.push(outcome);
+        }
+        store.shared.commit_waiting();
+        let told = told.iter_mut().map(|outcome| outcome.try_recv().expect("told").is_ok()).collect();
+        let rows = store.shared.read(|connection| {
+            let mut statement = connection.prepare("SELECT owner FROM waits ORDER BY owner")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        });
+        (rows.expect("read"), told)
+    }
+
+    #[test]
+    fn what_is_refused_harms_no_other_and_leaves_nothing() {
+        let refused_at_once = [(Some("a"), false), (None, true), (Some("b"), false)];
+        assert_eq!(committed(&refused_at_once), (vec!["a".into(), "b".into()], vec![true, false, true]));
+        let refused_late = [(Some("a"), false), (Some("x"), true), (Some("b"), false)];
+        assert_eq!(committed(&refused_late), (vec!["a".into(), "b".into()], vec![true, false, true]));
+    }
+
+    #[test]
+    fn what_the_file_does_not_take_harms_no_other() {
+        let twice = [(Some("a"), false), (Some("a"), false), (Some("b"), false)];
+        assert_eq!(committed(&twice), (vec!["a".into(), "b".into()], vec![true, false, true]));
+    }
 }

@@ -6,7 +6,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use super::Shared;
-use super::rows::{SUMMARY, microseconds, page, summary};
+use super::rows::{OUTCOME, SUMMARY, microseconds, page, summary};
 use crate::entry::Fact;
 use crate::ids::RunId;
 use crate::projection::RunStatus;
@@ -41,37 +41,51 @@ pub(super) fn last_of_thread(
 }
 
 impl Shared {
+    /// The run of this name, or the only one whose name begins with it.
     pub(super) fn find(&self, name: &str) -> Result<RunRecord, JournalError> {
+        if let Some(record) = self.named(name)? {
+            return Ok(record);
+        }
         // Names that begin with a text lie together in the index.
         let end = format!("{name}\u{10ffff}");
         let matching: Vec<String> = self.read(|connection| {
             connection
-                .prepare_cached("SELECT id FROM runs WHERE id = ?1 OR (id > ?1 AND id < ?2) ORDER BY id LIMIT 5")?
+                .prepare_cached("SELECT id FROM runs WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT 5")?
                 .query_map((name, &end), |row| row.get(0))?
                 .collect()
         })?;
-        let id = match matching.first() {
-            Some(first) if first == name => RunId::from(name.to_owned()),
-            _ => RunId::from(choose(matching, name)?),
-        };
+        let id = choose(matching, name)?;
+        self.named(&id)?.ok_or_else(|| JournalError::NoSuchRun(id))
+    }
+
+    /// The run of exactly this name.
+    fn named(&self, id: &str) -> Result<Option<RunRecord>, JournalError> {
         let mut alive = Alive { shared: self, known: HashMap::new() };
-        let (number, revision, found) = self.read(|connection| {
+        let found = self.read(|connection| {
             let revision = "(SELECT digest FROM revisions WHERE revisions.number = runs.revision)";
-            connection
+            let row = connection
                 .prepare_cached(&format!("SELECT {SUMMARY}, number, {revision} FROM runs WHERE id = ?1"))?
-                .query_row([id.as_str()], |row| {
+                .query_row([id], |row| {
                     Ok((row.get::<_, i64>(9)?, row.get(10)?, summary(row, &mut |owner| alive.is(owner))?))
                 })
+                .optional()?;
+            let Some((number, revision, mut found)) = row else { return Ok(None) };
+            let begun = end(connection, number, "ASC")?;
+            // The index has the beginning of what came of it only.
+            if found.outcome.as_ref().is_some_and(|outcome| outcome.chars().nth(OUTCOME - 1).is_some()) {
+                let last = end(connection, number, "DESC")?;
+                found.outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(found.outcome);
+            }
+            Ok(Some((found, revision, begun)))
         })?;
-        let (begun, last) = self.read(|connection| ends(connection, number))?;
+        let Some((RunSummary { id, status, created, updated, outcome, .. }, revision, begun)) = found else {
+            return Ok(None);
+        };
         let Some(Fact::Started(header)) = begun else {
             let cause = "it does not say how the run began".to_owned();
             return Err(JournalError::Damaged { run: id, sequence: 1, cause });
         };
-        let RunSummary { id, status, created, updated, outcome, .. } = found;
-        // The index has its beginning only.
-        let outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(outcome);
-        Ok(RunRecord { id, header, revision, status, created, updated, outcome })
+        Ok(Some(RunRecord { id, header, revision, status, created, updated, outcome }))
     }
 
     /// Entries of a run after one of them, with how the run stands then.
@@ -248,13 +262,10 @@ impl Alive<'_> {
     }
 }
 
-/// The first and the last entry of a run.
-fn ends(connection: &Connection, number: i64) -> rusqlite::Result<(Option<Fact>, Option<Fact>)> {
-    let fact = |order: &str| -> rusqlite::Result<Option<Fact>> {
-        let text = format!("SELECT kind, body FROM entries WHERE run = ?1 ORDER BY number {order} LIMIT 1");
-        let row: Option<(String, String)> =
-            connection.prepare_cached(&text)?.query_row([number], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        Ok(row.and_then(|(kind, body)| crate::encode::decode(&kind, &body).ok()))
-    };
-    Ok((fact("ASC")?, fact("DESC")?))
+/// The first entry of a run, or the last one.
+fn end(connection: &Connection, number: i64, order: &str) -> rusqlite::Result<Option<Fact>> {
+    let text = format!("SELECT kind, body FROM entries WHERE run = ?1 ORDER BY number {order} LIMIT 1");
+    let row: Option<(String, String)> =
+        connection.prepare_cached(&text)?.query_row([number], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(row.and_then(|(kind, body)| crate::encode::decode(&kind, &body).ok()))
 }

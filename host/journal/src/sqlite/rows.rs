@@ -11,7 +11,7 @@ use crate::projection::RunStatus;
 use crate::store::{History, JournalError, NumberedEntry, RunSummary};
 
 /// How much of a result is kept in the index, in characters.
-const OUTCOME: usize = 200;
+pub(super) const OUTCOME: usize = 200;
 /// How much of a text can be searched, in characters.
 const SEARCHED: usize = 2000;
 

@@ -203,11 +203,15 @@ pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>
     if let Some(live) = &live {
         live.done.cancelled().await;
     }
-    server.runs().rest(run).await?;
+    let report = live.and_then(|live| live.report());
+    // What this process brought to its end need not be looked at to see that it rests.
+    if !report.as_ref().is_some_and(|report| status_of(&report.outcome).is_final()) {
+        server.runs().rest(run).await?;
+    }
     let record = server.runs().find(run.as_str()).await?;
     let view = RunView::of_record(&record, server.agents());
     // The state that this process has just come to need not be made of the entries again.
-    let report = live.and_then(|live| live.report()).filter(|report| status_of(&report.outcome) == record.status);
+    let report = report.filter(|report| status_of(&report.outcome) == record.status);
     let values = GraphValue::Object(match report {
         Some(report) => report.state.to_object(),
         None => server.runs().state_of(&record).await?,
