@@ -243,7 +243,7 @@ pub(super) fn receive(
 pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO entries (run, number, place, kind, body, at, worked, sum) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+            "INSERT OR FAIL INTO entries (run, number, place, kind, body, at, worked, sum) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
              WHERE ?2 = 1 OR EXISTS (SELECT 1 FROM entries WHERE run = ?1 AND number = ?2 - 1)",
         )?
         .insert(params![
