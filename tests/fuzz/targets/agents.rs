@@ -7,7 +7,7 @@ use hotcell_dialects::{agent_spec, agentloom, leafmesh, loki, sherma};
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile, render};
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../../host/dialects/tests/surroundings/mod.rs"]
+#[path = "../../../host/dialects/tests/suite/surroundings.rs"]
 mod surroundings;
 
 use surroundings::Fake;

@@ -1,4 +1,4 @@
-//! How long a call takes that does nothing. Run with `cargo test --test latency -- --ignored --nocapture`.
+//! How long a call takes that does nothing. Run with `cargo test -p hotcell-mcp --test suite latency -- --ignored --nocapture`.
 
 #![allow(clippy::print_stderr, reason = "the numbers are what this is for")]
 

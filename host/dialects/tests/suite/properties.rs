@@ -1,14 +1,12 @@
 //! Whatever the text: nothing panics, and every diagnostic points into the file.
 
-mod surroundings;
-
 use std::sync::Arc;
 
 use hotcell_dialects::loki;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, Span, render};
 use proptest::prelude::*;
 
-use surroundings::Fake;
+use crate::surroundings::Fake;
 
 const GOOD: &str = r#"name: g
 version: "1.0"

@@ -1,15 +1,13 @@
 //! What a person sees for each kind of bad input: `refused/*.yaml` are the inputs, the snapshots beside them the
 //! complete output. Files called `warning_*` give a graph all the same.
 
-mod surroundings;
-
 use std::path::Path;
 use std::sync::Arc;
 
 use hotcell_dialects::loki;
 use hotcell_graph::diagnostic::{Severity, SourceFile, render};
 
-use surroundings::Fake;
+use crate::surroundings::Fake;
 
 #[test]
 fn every_kind_of_bad_input_is_explained() {

@@ -1,16 +1,10 @@
 //! What is exported does what the graph did: both are run with the same replies, answers and tools.
 
-mod configurations;
-mod exporting;
-mod surroundings;
-
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use configurations::World;
-use exporting::{cases, described, graph_of, shared_graphs};
 use hotcell_dialects::agent_spec;
 use hotcell_engine::{
     CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, SystemClock,
@@ -23,6 +17,9 @@ use hotcell_journal::{MemoryStore, Question};
 use hotcell_models::{Reply, Request, Scripted, ToolCallRequest, ToolSpec};
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
+
+use crate::configurations::World;
+use crate::exporting::{cases, described, graph_of, shared_graphs};
 
 /// A person and tools that answer as they are told to, and keep what they were asked.
 #[derive(Default)]

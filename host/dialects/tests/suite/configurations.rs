@@ -1,5 +1,4 @@
 //! The world around configurations, and what tests do with them.
-#![allow(dead_code, reason = "every test file uses a part of this module")]
 #![expect(clippy::print_stderr, reason = "whoever runs the tests is told what could not be tried")]
 
 use std::cell::RefCell;

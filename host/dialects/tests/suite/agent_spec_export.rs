@@ -1,16 +1,13 @@
 //! Graphs of other languages become Agent Spec configurations. `agent_spec/export` has the cases that are data.
 
-mod configurations;
-mod exporting;
-mod surroundings;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use configurations::{World, scratch, snapshots_in, source, with_pyagentspec};
-use exporting::{cases, described, graph_of, shared_graphs};
 use hotcell_dialects::agent_spec;
 use hotcell_graph::diagnostic::render;
+
+use crate::configurations::{World, scratch, snapshots_in, source, with_pyagentspec};
+use crate::exporting::{cases, described, graph_of, shared_graphs};
 
 /// What graphs of another language become, or why they cannot: `agent_spec/export/*.yaml` and the snapshots beside them.
 #[test]

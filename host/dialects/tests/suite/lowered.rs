@@ -1,7 +1,5 @@
 //! Good files: every field of the language, and what it becomes.
 
-mod surroundings;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Reducer, Template, Value};
 
-use surroundings::Fake;
+use crate::surroundings::Fake;
 
 const EVERY_FIELD: &str = r##"
 name: every-field

@@ -1,21 +1,20 @@
 //! Agent Spec configurations are read, checked and written. `agent_spec/` has the cases that are data.
 
-mod configurations;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use configurations::{
-    World, parts_beside, parts_of_case, read_case, shared_cases, snapshots_in, source, written_and_read_again,
-};
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::{Dialect, MutualTls, ServerWay, recognise};
 use hotcell_graph::diagnostic::{Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Callable, Expression};
 use serde_json::{Value as Json, json};
+
+use crate::configurations::{
+    World, parts_beside, parts_of_case, read_case, shared_cases, snapshots_in, source, written_and_read_again,
+};
 
 #[test]
 fn shared_cases_load_or_are_refused_with_what_they_name() {

@@ -1,8 +1,6 @@
 //! What a person sees for each kind of bad sherma file: `sherma/refused/*.yaml` are the inputs, the snapshots beside
 //! them the complete output; `sherma/doubted` the same for what only gives warnings. And what a good file becomes.
 
-mod surroundings;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use hotcell_dialects::sherma::{self, Choice, Loaded, Style};
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::{Action, Callable, Next};
 
-use surroundings::Fake;
+use crate::surroundings::Fake;
 
 fn load(name: &str, text: &str) -> Loaded {
     let file = Arc::new(SourceFile { name: name.to_owned(), text: text.to_owned() });

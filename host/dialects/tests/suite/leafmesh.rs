@@ -1,8 +1,6 @@
 //! Meshes: what a person sees for bad ones (`leafmesh/refused/*.yaml` with the snapshots beside them; files called `warning_*`
 //! give a graph all the same), and the shared vectors for conditions and for what agents wait for.
 
-mod surroundings;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,7 @@ use hotcell_graph::ir::{Action, CallTarget};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::value::parse_json;
 
-use surroundings::Fake;
+use crate::surroundings::Fake;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/leafmesh")

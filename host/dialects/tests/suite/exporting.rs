@@ -1,5 +1,4 @@
 //! Graphs of other languages that are exported, and the tools that they use.
-#![allow(dead_code, reason = "every test file uses a part of this module")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

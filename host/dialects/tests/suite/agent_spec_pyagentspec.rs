@@ -1,19 +1,18 @@
 //! Agent Spec configurations are exchanged with `pyagentspec`, where `agent_spec/pyagentspec/install.sh` has installed it.
 
-mod configurations;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use configurations::{
-    World, parts_beside, parts_of_case, read_case, scratch, shared_cases, source, with_pyagentspec,
-    written_and_read_again,
-};
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::{Dialect, recognise};
 use hotcell_graph::diagnostic::render;
 use serde_json::{Value as Json, json};
+
+use crate::configurations::{
+    World, parts_beside, parts_of_case, read_case, scratch, shared_cases, source, with_pyagentspec,
+    written_and_read_again,
+};
 
 /// Writes all parts into one file beside a configuration, by the keys under which that knows them.
 fn lay_beside(folder: &Path, stem: &str, parts: &[Part]) {

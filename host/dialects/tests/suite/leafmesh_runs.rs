@@ -1,8 +1,6 @@
 //! Meshes that run: files of `leafmesh/runs`, and those shared cases whose steps are only calls of entry points, played against the
 //! engine with functions, models and people that are scripted.
 
-mod surroundings;
-
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,7 +25,7 @@ use hotcell_models::{Message, Model, ModelError, OnText, Reply, Request, ToolCal
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
-use surroundings::Fake;
+use crate::surroundings::Fake;
 
 /// The world of a case: functions of agents and tools of models by name, and a person.
 #[derive(Default)]
