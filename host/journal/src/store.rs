@@ -270,6 +270,11 @@ pub struct Taken {
 /// A store of runs.
 #[async_trait]
 pub trait RunStore: Send + Sync {
+    /// What is wrong with all of it, if it is damaged so that nothing can be written to it and only some of it be read.
+    fn damage(&self) -> Option<String> {
+        None
+    }
+
     /// Keeps a revision until no run needs it. What is kept already is not written again.
     async fn keep(&self, revision: &Revision) -> Result<(), JournalError>;
 

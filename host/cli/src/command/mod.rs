@@ -142,7 +142,11 @@ impl Context {
             progress: (!arguments.quiet).then(|| Arc::new(progress) as Arc<dyn Fn(&Progress) + Send + Sync>),
             ..HostOptions::default()
         };
-        Ok(Host::new(options)?)
+        let host = Host::new(options)?;
+        if let Some(damage) = host.journal().damage() {
+            self.screen.warning(&damage);
+        }
+        Ok(host)
     }
 
     /// The same for what a server does.

@@ -25,11 +25,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
 use self::owner::{Owner, is_alive, wake, when_gone};
 use self::reading::{Readers, SHORT, aside};
 use self::rows::{history, insert, microseconds, unread};
+use self::schema::Extent;
 use self::writer::{Writer, Writers};
 use crate::artefact::Revision;
 use crate::calls::StoredCall;
@@ -42,6 +43,10 @@ use crate::store::{
     RunWriter, Taken, answerable, may_send, may_take,
 };
 
+/// Of a file of which only a part is left.
+const DAMAGED: &str =
+    "the file is damaged or was cut off: what is left of it can be read, and nothing is written to it";
+
 /// A store in a file.
 pub struct SqliteStore {
     shared: Arc<Shared>,
@@ -49,6 +54,7 @@ pub struct SqliteStore {
 
 struct Shared {
     path: PathBuf,
+    extent: Extent,
     connection: Mutex<Connection>,
     /// For what takes longer than a commit; opened when they are needed
     readers: Readers,
@@ -66,7 +72,7 @@ struct Shared {
 
 impl SqliteStore {
     /// Opens the journal at `path`; makes it, and the folder it is in, if they are not there. A journal of the layout before
-    /// this one is brought to this one.
+    /// this one is brought to this one. Of a file that was cut off, what is left can be read ([`RunStore::damage`]).
     ///
     /// # Errors
     /// [`JournalError::Store`] says why the file cannot be used.
@@ -89,7 +95,7 @@ impl SqliteStore {
             let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
             made.map_err(|error| fail(error.to_string()))?;
         }
-        let connection = schema::open(path).map_err(fail)?;
+        let (connection, extent) = schema::open(path).map_err(fail)?;
         if waits_for_disk {
             connection.pragma_update(None, "synchronous", "full").map_err(|error| fail(error.to_string()))?;
         }
@@ -97,6 +103,7 @@ impl SqliteStore {
         let path = std::fs::canonicalize(path).map_err(|error| fail(error.to_string()))?;
         let shared = Shared {
             path,
+            extent,
             connection: Mutex::new(connection),
             readers: Readers::default(),
             owner: OnceLock::new(),
@@ -138,7 +145,15 @@ impl Shared {
     }
 
     fn error(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> JournalError + '_ {
-        move |error| JournalError::Store { path: self.path.display().to_string(), doing, cause: error.to_string() }
+        move |error| {
+            let cause = match self.extent {
+                Extent::Rest if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
+                    format!("{DAMAGED}; restore a copy of the file, or name another one")
+                }
+                _ => error.to_string(),
+            };
+            JournalError::Store { path: self.path.display().to_string(), doing, cause }
+        }
     }
 
     /// The pipe by which this process is woken.
@@ -252,6 +267,10 @@ impl Shared {
 
 #[async_trait]
 impl RunStore for SqliteStore {
+    fn damage(&self) -> Option<String> {
+        (self.shared.extent == Extent::Rest).then(|| format!("{}: {DAMAGED}", self.shared.path.display()))
+    }
+
     async fn keep(&self, revision: &Revision) -> Result<(), JournalError> {
         self.shared.keep(revision)
     }

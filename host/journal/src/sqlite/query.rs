@@ -6,7 +6,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use super::Shared;
-use super::rows::{OUTCOME, SUMMARY, microseconds, page, summary};
+use super::rows::{OUTCOME, SUMMARY, is_damage, microseconds, page, summary};
 use crate::entry::Fact;
 use crate::ids::RunId;
 use crate::projection::RunStatus;
@@ -262,10 +262,13 @@ impl Alive<'_> {
     }
 }
 
-/// The first entry of a run, or the last one.
+/// The first entry of a run, or the last one, as far as it can be read.
 fn end(connection: &Connection, number: i64, order: &str) -> rusqlite::Result<Option<Fact>> {
     let text = format!("SELECT kind, body FROM entries WHERE run = ?1 ORDER BY number {order} LIMIT 1");
-    let row: Option<(String, String)> =
-        connection.prepare_cached(&text)?.query_row([number], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    Ok(row.and_then(|(kind, body)| crate::encode::decode(&kind, &body).ok()))
+    let row: rusqlite::Result<(String, String)> =
+        connection.prepare_cached(&text)?.query_row([number], |row| Ok((row.get(0)?, row.get(1)?)));
+    match row {
+        Err(error) if is_damage(&error) => Ok(None),
+        row => Ok(row.optional()?.and_then(|(kind, body)| crate::encode::decode(&kind, &body).ok())),
+    }
 }

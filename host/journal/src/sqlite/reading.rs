@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::runtime::Handle;
 
+use super::rows::is_damage;
 use super::{Shared, query, schema};
 use crate::ids::RunId;
 use crate::store::JournalError;
@@ -36,7 +37,7 @@ impl Shared {
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
         let connection = match self.readers.take() {
             Some(connection) => connection,
-            None => schema::connect(&self.path).map_err(self.error("read"))?,
+            None => schema::connect(&self.path, self.extent).map_err(self.error("read"))?,
         };
         let done = read(&connection).map_err(self.error("read"));
         self.readers.give_back(connection);
@@ -45,7 +46,12 @@ impl Shared {
 
     /// Whether a run has more entries after one of them than are read in a moment.
     pub(super) fn is_long(&self, run: &RunId, after: u64) -> Result<bool, JournalError> {
-        let last = self.read(|connection| query::last_entry(connection, run))?.unwrap_or(0);
+        let last = self.read(|connection| match query::last_entry(connection, run) {
+            // Whoever reads the entries is told where they end.
+            Err(error) if is_damage(&error) => Ok(None),
+            last => last,
+        })?;
+        let last = last.unwrap_or(0);
         Ok(last.saturating_sub(after) > SHORT as u64)
     }
 }

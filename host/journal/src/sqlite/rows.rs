@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Rows, params};
 
 use crate::encode::{decode, encode};
 use crate::entry::{Entry, Fact, RunHeader};
@@ -107,6 +107,11 @@ fn sum(before: i64, number: u64, place: &str, kind: &str, body: &str, at: i64, w
     head(hasher.finalize())
 }
 
+/// Whether a part of the file is damaged that would have to be read.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+}
+
 /// Everything of a run, up to the first entry that is not what was written.
 pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusqlite::Result<(History, Tail)> {
     let mut history = History::default();
@@ -115,9 +120,9 @@ pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusq
         "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 ORDER BY number",
     )?;
     let mut rows = statement.query([number])?;
-    while let Some(row) = rows.next()? {
-        match entry(row, &tail) {
-            Ok((entry, worked, next)) => {
+    while let Some(read) = read_next(&mut rows, &tail)? {
+        match read {
+            Ok(Read { entry, worked, tail: next, .. }) => {
                 tail = next;
                 history.worked = worked;
                 history.entries.push(entry);
@@ -130,6 +135,24 @@ pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusq
         }
     }
     Ok((history, tail))
+}
+
+/// An entry that is what was written.
+struct Read {
+    entry: Entry,
+    at: SystemTime,
+    worked: Duration,
+    /// The end of the sequence behind it
+    tail: Tail,
+}
+
+/// The next entry of a run, or what is wrong with it or with the part of the file that has it.
+fn read_next(rows: &mut Rows<'_>, tail: &Tail) -> rusqlite::Result<Option<Result<Read, String>>> {
+    match rows.next() {
+        Ok(row) => Ok(row.map(|row| entry(row, tail))),
+        Err(error) if is_damage(&error) => Ok(Some(Err(format!("it cannot be read: {error}")))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Entries of a run after the one of number `after`. Each is held against the checksum of the one before it.
@@ -154,11 +177,11 @@ pub(super) fn page(
     )?;
     let mut rows = statement.query((number, begin, i64::try_from(limit).unwrap_or(i64::MAX)))?;
     let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        match entry(row, &tail) {
-            Ok((entry, _, next)) => {
+    while let Some(read) = read_next(&mut rows, &tail)? {
+        match read {
+            Ok(Read { entry, at, tail: next, .. }) => {
                 tail = next;
-                entries.push(NumberedEntry { number: tail.number, at: time(row.get(4)?), entry });
+                entries.push(NumberedEntry { number: tail.number, at, entry });
             }
             Err(cause) => {
                 return Ok(Err(JournalError::Damaged { run: run.clone(), sequence: tail.number + 1, cause }));
@@ -169,7 +192,7 @@ pub(super) fn page(
 }
 
 /// What of a row can be read, or what is wrong with it.
-fn entry(row: &Row<'_>, tail: &Tail) -> Result<(Entry, Duration, Tail), String> {
+fn entry(row: &Row<'_>, tail: &Tail) -> Result<Read, String> {
     let read = |error: rusqlite::Error| error.to_string();
     let number: i64 = row.get(0).map_err(read)?;
     let number = u64::try_from(number).map_err(|_| "its number is negative".to_owned())?;
@@ -185,7 +208,8 @@ fn entry(row: &Row<'_>, tail: &Tail) -> Result<(Entry, Duration, Tail), String> 
         return Err("its checksum is wrong: the file was changed or damaged after it was written".to_owned());
     }
     let entry = Entry { place: EntryPath::from(place.to_owned()), fact: decode(kind, body)? };
-    Ok((entry, Duration::from_micros(u64::try_from(worked).unwrap_or(0)), Tail { number, sum }))
+    let worked = Duration::from_micros(u64::try_from(worked).unwrap_or(0));
+    Ok(Read { entry, at: time(at), worked, tail: Tail { number, sum } })
 }
 
 /// What was sent to a run and not received yet.

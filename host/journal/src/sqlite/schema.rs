@@ -76,10 +76,27 @@ const BUSY: Duration = Duration::from_secs(10);
 /// often since then is written back once.
 const CHECKPOINT: u32 = 4_000;
 
+/// What SQLite says of a file that is not what it wrote.
+const DAMAGE: &str = "malformed";
+
+/// How much of a file there is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Extent {
+    /// All of it, as far as SQLite can tell when it opens it
+    Whole,
+    /// Not all: what is left is read, and nothing is written
+    Rest,
+}
+
 /// A connection with our settings.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path, extent: Extent) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
+    if extent == Extent::Rest {
+        // SQLite refuses a file that is shorter than it says of itself, unless somebody is repairing it.
+        connection.pragma_update(None, "writable_schema", "on")?;
+        connection.pragma_update(None, "query_only", "on")?;
+    }
     // A commit then survives the death of the process; a loss of power may take the last ones, never the file.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
@@ -90,9 +107,9 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Opens the file for writing: makes its tables if it is new, and brings it to this layout if it is older. The error is why it
-/// cannot be used.
-pub(super) fn open(path: &Path) -> Result<Connection, String> {
+/// Opens the file for writing: makes its tables if it is new, and brings it to this layout if it is older. Of a damaged file,
+/// what is left is opened for reading. The error is why it cannot be used.
+pub(super) fn open(path: &Path) -> Result<(Connection, Extent), String> {
     let begun = Instant::now();
     loop {
         match try_open(path) {
@@ -100,17 +117,31 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
             Err(error) if error.contains("database is locked") && begun.elapsed() < BUSY => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            other => return other,
+            Err(error) if error.contains(DAMAGE) => {
+                let rest = open_rest(path).map(|connection| (connection, Extent::Rest));
+                return rest.ok_or_else(|| {
+                    format!("nothing of the damaged file can be read ({error}); restore a copy of it, or move it away")
+                });
+            }
+            other => return other.map(|connection| (connection, Extent::Whole)),
         }
     }
 }
 
+/// What is left of a damaged file of this layout. One of another layout would have to be brought to this one first.
+fn open_rest(path: &Path) -> Option<Connection> {
+    let connection = connect(path, Extent::Rest).ok()?;
+    let found = (number(&connection, "user_version").ok()?, number(&connection, "application_id").ok()?);
+    (found == (LAYOUT, APPLICATION)).then_some(connection)
+}
+
+fn number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
 fn try_open(path: &Path) -> Result<Connection, String> {
     let text = |error: rusqlite::Error| error.to_string();
-    let mut connection = connect(path).map_err(text)?;
-    let number = |connection: &Connection, name: &str| -> rusqlite::Result<i64> {
-        connection.pragma_query_value(None, name, |row| row.get(0))
-    };
+    let mut connection = connect(path, Extent::Whole).map_err(text)?;
     // All of it at one moment: another process may be making the tables.
     let look = || -> rusqlite::Result<(i64, i64, i64, bool)> {
         connection.execute_batch("BEGIN")?;

@@ -1,6 +1,6 @@
 //! Journals that were changed or cut off behind our back: what is whole is shown, the rest is named, nothing goes on from it.
 
-use hotcell_journal::{Fact, JournalError, RunId, RunStatus, RunStore};
+use hotcell_journal::{Entry, Fact, JournalError, RunId, RunStatus, RunStore, SqliteStore};
 use rusqlite::Connection;
 
 use crate::support::{Desk, header, turn};
@@ -47,4 +47,88 @@ async fn a_run_without_its_beginning_says_so() {
     let (desk, run) = damaged("DELETE FROM entries WHERE number = 1").await;
     let found = desk.store().find(run.as_str()).await.expect_err("it does not say how it began").to_string();
     assert!(found.contains("is damaged at entry 1"), "{found}");
+}
+
+/// The size of a page of the file, in bytes.
+const PAGE: usize = 4096;
+
+/// The bytes of a journal with a short run and one that takes many pages, and the entries of both.
+async fn written() -> (Vec<u8>, Vec<(RunId, Vec<Entry>)>) {
+    let desk = Desk::new();
+    let store = desk.store();
+    let mut runs = Vec::new();
+    for turns in [3, 300] {
+        let writer = store.create(&header("a"), None).await.expect("created");
+        writer.append((1..=turns).map(turn).collect()).await.expect("added");
+        let entries = store.history(writer.run()).await.and_then(|history| history.whole()).expect("whole");
+        runs.push((writer.run().clone(), entries));
+    }
+    drop(store);
+    let connection = Connection::open(desk.file()).expect("opened");
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("all is in the file");
+    (std::fs::read(desk.file()).expect("read"), runs)
+}
+
+/// How many entries of each run are read from this file, if it can be opened and the run be found. What is read is what was
+/// written, and what is missing is named.
+async fn readable(store: &SqliteStore, runs: &[(RunId, Vec<Entry>)]) -> Vec<Option<usize>> {
+    let mut found = Vec::new();
+    for (run, entries) in runs {
+        let Ok(history) = store.history(run).await else {
+            found.push(None);
+            continue;
+        };
+        let read = history.entries.len();
+        assert_eq!(history.entries, entries[..read]);
+        match &history.damage {
+            Some(JournalError::Damaged { sequence, .. }) => assert_eq!(*sequence, read as u64 + 1),
+            damage => assert!(damage.is_none() && read == entries.len(), "{read}: {damage:?}"),
+        }
+        found.push(Some(read));
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_page_that_is_lost_costs_what_was_in_it() {
+    let (bytes, runs) = written().await;
+    let mut partly = 0;
+    for page in 0..bytes.len() / PAGE {
+        let desk = Desk::new();
+        let mut changed = bytes.clone();
+        changed[page * PAGE..(page + 1) * PAGE].fill(0);
+        std::fs::write(desk.file(), changed).expect("written");
+        let Ok(store) = SqliteStore::open(&desk.file()) else { continue };
+        if let [Some(short), Some(long)] = readable(&store, &runs).await[..]
+            && short == 4
+            && (1..301).contains(&long)
+        {
+            partly += 1;
+            let refused = store.take(&runs[1].0, Fact::Resumed).await.err();
+            assert!(matches!(refused, Some(JournalError::Damaged { .. })), "{refused:?}");
+        }
+    }
+    assert!(partly > 3, "{partly}");
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_off_is_read_as_far_as_it_goes_and_not_written() {
+    let (bytes, runs) = written().await;
+    let mut partly = 0;
+    for pages in 1..bytes.len() / PAGE {
+        let desk = Desk::new();
+        std::fs::write(desk.file(), &bytes[..pages * PAGE]).expect("written");
+        let Ok(store) = SqliteStore::open(&desk.file()) else { continue };
+        assert!(store.damage().is_some_and(|damage| damage.contains("cut off")), "{pages} pages");
+        if let [Some(4), Some(long)] = readable(&store, &runs).await[..]
+            && long > 0
+        {
+            partly += 1;
+        }
+        let refused = store.create(&header("b"), None).await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("nothing is written to it; restore a copy"), "{pages} pages: {refused}");
+        drop(store);
+        assert_eq!(std::fs::read(desk.file()).expect("read"), bytes[..pages * PAGE], "{pages} pages");
+    }
+    assert!(partly > 3, "{partly}");
 }
