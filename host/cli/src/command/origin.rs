@@ -78,10 +78,52 @@ pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use hotcell_runtime::plugins::{LOCK_FILE, SERVERS_FILE, SETTINGS_FILE};
+    use hotcell_runtime::{RunHeader, RunStatus};
 
     use super::*;
-    use crate::arguments::RunWith;
+    use crate::arguments::{MorePlugins, RunWith};
+
+    /// A run that waits and was started with these options.
+    fn started_with(session: &Session) -> RunRecord {
+        let given = [("origin".into(), Value::Object(of(session, Path::new("graph.yaml"))))].into_iter().collect();
+        let header = RunHeader {
+            graph: "g".to_owned(),
+            source: "graph.yaml".to_owned(),
+            digest: String::new(),
+            kept: false,
+            given,
+        };
+        let (created, updated) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
+        let id = "a".to_owned().into();
+        RunRecord { id, header, revision: None, status: RunStatus::Waiting, created, updated, outcome: None }
+    }
+
+    #[test]
+    fn what_is_not_said_again_is_as_it_was_said_when_the_run_was_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugins = vec![folder.path().to_owned()];
+        let with = RunWith {
+            model: Some("test:small".to_owned()),
+            more: MorePlugins { plugins: plugins.clone() },
+            trust: false,
+        };
+        let record = started_with(&Session { with, strict: true, ..Session::default() });
+        let restored = |session| restored(&record, session);
+        let unsaid = restored(Session::default());
+        assert_eq!((unsaid.with.model.as_deref(), &unsaid.with.more.plugins), (Some("test:small"), &plugins));
+        assert!(unsaid.strict && !unsaid.with.trust);
+        let with = RunWith {
+            model: Some("test:large".to_owned()),
+            more: MorePlugins { plugins: plugins.clone() },
+            trust: true,
+        };
+        let said = restored(Session { with, ..Session::default() });
+        assert_eq!((said.with.model.as_deref(), &said.with.more.plugins), (Some("test:large"), &plugins));
+        assert!(said.strict && said.with.trust);
+    }
 
     #[test]
     fn trust_is_remembered_for_what_was_trusted() {

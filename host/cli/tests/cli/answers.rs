@@ -1,5 +1,8 @@
 //! People: answers of the command line, and answers that come later from another process.
 
+use hotcell_loopback::{Loopback, Script};
+use serde_json::json;
+
 use crate::desk::{Desk, completed};
 
 pub(crate) const APPROVAL: &str = r#"name: approval
@@ -185,4 +188,45 @@ fn a_run_that_waits_is_paused_at_once() {
     assert!(watched.contains("is paused; resume it with"), "{watched}");
     assert!(desk.told(&["runs", "pause", &run]).starts_with("exit code: 0"), "once more is no error");
     assert!(desk.told(&["runs", "resume", &run, "--answer", "yes"]).contains("yes"));
+}
+
+/// Asks, and then needs a grant of its folder and a model.
+const NEEDS: &str = r#"name: needs
+version: "1.0"
+start: ask
+nodes:
+  ask: { type: input, question: "Go on?", next: read }
+  read: { type: script, script: scripts/read.py, next: think }
+  think: { type: llm, prompt: "{{read}}?", state_updates: { said: "{{output}}" }, next: done }
+  done: { type: end, output: "{{read}}: {{said}}" }
+"#;
+
+/// Trust and the model are not said again, whichever command goes on with the run and wherever it is given.
+#[test]
+fn a_run_goes_on_with_the_options_that_it_was_started_with() {
+    let reads = "import json\nprint(json.dumps({'read': open('/data/file').read()}))\n";
+    let desk = Desk::with(NEEDS, &[("read.py", reads)]);
+    desk.write("data/file", "granted");
+    desk.write("hotcell.toml", "[grants.\"scripts/read.py\"]\nfs = [{ host = \"data\", guest = \"/data\" }]\n");
+    let replies = json!([{ "content": "four" }, { "content": "five" }]);
+    let model = Loopback::start(Script::from_json(&replies).unwrap()).unwrap();
+    let output = |arguments: &[&str], folder: &str| {
+        let mut command = desk.hotcell(arguments);
+        command.current_dir(desk.path(folder)).env("HOTCELL_MODEL_URL", model.base_url());
+        command.output().unwrap()
+    };
+    for said in ["four", "five"] {
+        let begun = output(&["run", ".", "--quiet", "--trust", "--model", "test:small"], "");
+        assert_eq!(begun.status.code(), Some(3), "{}", desk.describe(&begun));
+        let run = desk.runs()[0].id.to_string();
+        let went_on = match said {
+            "four" => output(&["runs", "answer", &run, "yes", "--resume"], "data"),
+            _ => {
+                output(&["runs", "answer", &run, "yes"], "data");
+                output(&["runs", "resume", &run, "--quiet"], "scripts")
+            }
+        };
+        let told = String::from_utf8_lossy(&went_on.stdout).into_owned();
+        assert_eq!(told, format!("granted: {said}\n"), "{}", desk.describe(&went_on));
+    }
 }
