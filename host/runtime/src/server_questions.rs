@@ -7,6 +7,9 @@ use async_trait::async_trait;
 use hotcell_mcp::{ClientEvents, Elicited, LogLevel, Progress, ToolInfo};
 use serde_json::{Map, Value};
 
+/// How many of the values of a field are shown.
+const MOST_SHOWN: usize = 20;
+
 /// Answers for the calls that are under way with one server.
 #[derive(Default)]
 pub(crate) struct Asking(Mutex<Vec<Ticket>>);
@@ -82,7 +85,14 @@ fn fields(schema: &Value) -> Vec<(&String, &Value)> {
 fn question(message: &str, schema: &Value) -> String {
     let described = |(name, schema): &(&String, &Value)| {
         let about = ["title", "description"].iter().find_map(|key| schema.get(*key)?.as_str());
-        let kind = schema.get("type").and_then(Value::as_str).unwrap_or("text");
+        let kind = match choices(schema) {
+            Some(choices) => {
+                let more = (choices.len() > MOST_SHOWN).then_some("…");
+                let said = choices.iter().take(MOST_SHOWN).map(|choice| choice.said.as_str());
+                said.chain(more).collect::<Vec<_>>().join(" / ")
+            }
+            None => schema.get("type").and_then(Value::as_str).unwrap_or("text").to_owned(),
+        };
         match about {
             Some(about) => format!("{name} ({kind}): {about}"),
             None => format!("{name} ({kind})"),
@@ -91,6 +101,9 @@ fn question(message: &str, schema: &Value) -> String {
     let fields = fields(schema);
     match &fields[..] {
         [] => format!("{message} [y/N]"),
+        [field] if is_remark(schema, field.1) => {
+            format!("{message}\n{} (`no` or nothing to decline)", described(field))
+        }
         [field] => format!("{message}\n{} (nothing to decline)", described(field)),
         several => {
             let lines: Vec<String> = several.iter().map(|field| format!("- {}", described(field))).collect();
@@ -104,17 +117,63 @@ fn fill(schema: &Value, answer: &str) -> Option<Value> {
     let fields = fields(schema);
     match &fields[..] {
         [] => (yes_or_no(answer)?).then(|| Value::Object(Map::new())),
-        [(name, schema)] => {
-            let answer = answer.trim();
-            let value = match schema.get("type").and_then(Value::as_str) {
-                Some("boolean") => Value::Bool(yes_or_no(answer)?),
-                Some("number" | "integer") => answer.parse().map(Value::Number).ok()?,
-                _ => Value::String(answer.to_owned()),
-            };
-            Some(Value::Object(Map::from_iter([((*name).clone(), value)])))
-        }
+        // Whoever says no to something that needs no words says no to it, and does not remark it.
+        [(_, field)] if is_remark(schema, field) && yes_or_no(answer) == Some(false) => None,
+        [(name, schema)] => Some(Value::Object(Map::from_iter([((*name).clone(), one(schema, answer.trim())?)]))),
         _ => serde_json::from_str(answer).ok().filter(Value::is_object),
     }
+}
+
+/// Whether a field, the only one of what is asked for, is a text that nobody has to give.
+fn is_remark(asked: &Value, field: &Value) -> bool {
+    let is_required = asked.get("required").and_then(Value::as_array).is_some_and(|required| !required.is_empty());
+    let is_text = field.get("type").and_then(Value::as_str).is_none_or(|kind| kind == "string");
+    !is_required && is_text && choices(field).is_none()
+}
+
+/// The value of one field.
+fn one(schema: &Value, answer: &str) -> Option<Value> {
+    if let Some(choices) = choices(schema) {
+        let exactly = choices.iter().find(|choice| choice.said == answer || choice.value == *answer);
+        let by_name = || choices.iter().find(|choice| choice.said.eq_ignore_ascii_case(answer));
+        return Some(exactly.or_else(by_name)?.value.clone());
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("boolean") => Some(Value::Bool(yes_or_no(answer)?)),
+        Some("integer") => answer.parse::<i64>().map(Value::from).ok(),
+        Some("number") => answer.parse().map(Value::Number).ok(),
+        Some("array") => serde_json::from_str(answer).ok().filter(Value::is_array),
+        Some("object") => serde_json::from_str(answer).ok().filter(Value::is_object),
+        _ => Some(Value::String(answer.to_owned())),
+    }
+}
+
+/// One of the values that a field may have.
+struct Choice {
+    value: Value,
+    /// What a person says for it
+    said: String,
+}
+
+/// The values that a field may have, if it may not have any.
+fn choices(schema: &Value) -> Option<Vec<Choice>> {
+    let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let names = schema.get("enumNames").and_then(Value::as_array);
+        let name = |at: usize| Some(names?.get(at)?.as_str()?.to_owned());
+        let choice = |(at, value): (usize, &Value)| Choice {
+            value: value.clone(),
+            said: name(at).unwrap_or_else(|| said(value)),
+        };
+        return Some(values.iter().enumerate().map(choice).collect());
+    }
+    let titled = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array())?;
+    let choice = |one: &Value| {
+        let value = one.get("const")?;
+        let title = one.get("title").and_then(Value::as_str).map(str::to_owned);
+        Some(Choice { value: value.clone(), said: title.unwrap_or_else(|| said(value)) })
+    };
+    titled.iter().map(choice).collect()
 }
 
 /// A plain yes or no. Anything else is neither: a confirmation must not rest on a guess.
@@ -144,12 +203,47 @@ mod tests {
         let flag = json!({ "properties": { "x": { "type": "boolean" } } });
         assert_eq!(fill(&flag, "no"), Some(json!({ "x": false })));
         assert_eq!(fill(&flag, "perhaps"), None);
+        // A remark that may be left out makes no yes of a no.
+        let mut remark = json!({ "properties": { "why": { "type": "string" } } });
+        assert_eq!(question("Delete it?", &remark), "Delete it?\nwhy (string) (`no` or nothing to decline)");
+        for answer in ["no", " N ", "false"] {
+            assert_eq!(fill(&remark, answer), None, "{answer}");
+        }
+        assert_eq!(fill(&remark, "it is old"), Some(json!({ "why": "it is old" })));
+        // One that has to be given may be any text.
+        remark["required"] = json!(["why"]);
+        assert_eq!(fill(&remark, "no"), Some(json!({ "why": "no" })));
+    }
+
+    #[test]
+    fn of_several_values_one_is_chosen_or_none() {
+        let asked = |field: serde_json::Value| json!({ "properties": { "x": field } });
+        let listed = asked(json!({ "type": "string", "enum": ["keep", "delete"] }));
+        assert_eq!(question("What now?", &listed), "What now?\nx (keep / delete) (nothing to decline)");
+        let titled =
+            asked(json!({ "oneOf": [{ "const": 1, "title": "Keep it" }, { "const": 2, "title": "Delete it" }] }));
+        let named = asked(json!({ "enum": ["k", "d"], "enumNames": ["Keep it", "Delete it"] }));
+        for (asked, answer, value) in [
+            (&listed, "keep", Some(json!("keep"))),
+            (&listed, "Delete", Some(json!("delete"))),
+            (&listed, "no", None),
+            (&listed, "keep it", None),
+            (&titled, "delete it", Some(json!(2))),
+            (&titled, "2", None),
+            (&named, "k", Some(json!("k"))),
+            (&named, "Delete it", Some(json!("d"))),
+        ] {
+            assert_eq!(fill(asked, answer), value.map(|value| json!({ "x": value })), "{answer}");
+        }
+        let list = asked(json!({ "type": "array" }));
+        assert_eq!(fill(&list, r#"["a"]"#), Some(json!({ "x": ["a"] })));
+        assert_eq!(fill(&list, "no"), None);
     }
 
     #[test]
     fn a_person_answers_in_plain_words_where_one_thing_is_asked() {
         let one = |kind: &str| json!({ "properties": { "x": { "type": kind, "title": "The X" } } });
-        assert_eq!(question("Which?", &one("string")), "Which?\nx (string): The X (nothing to decline)");
+        assert_eq!(question("Which?", &one("string")), "Which?\nx (string): The X (`no` or nothing to decline)");
         assert_eq!(fill(&one("string"), " a b "), Some(json!({ "x": "a b" })));
         assert_eq!(fill(&one("boolean"), "Yes"), Some(json!({ "x": true })));
         assert_eq!(fill(&one("integer"), "7"), Some(json!({ "x": 7 })));
