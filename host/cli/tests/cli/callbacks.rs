@@ -142,18 +142,29 @@ fn an_answer_over_http_needs_the_session_and_counts_once() {
     let (status, body) = listener.send("POST", &format!("/answers?session={session}"), "", r#"{"ok":true}"#);
     assert_eq!((status, &*body), (202, &*format!("{{\"run\":\"{run}\"}}")));
     // The listener goes on with the run by itself.
-    let record = loop {
-        let record = desk.record(run.as_str());
-        if record.status.is_final() {
-            break record;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    };
+    let record = desk.ended(&run);
     assert_eq!(
         (record.status, record.outcome.as_deref()),
         (RunStatus::Completed, Some(r#"{"received":{"ok":true},"for":{"when":"later","order":"7"}}"#))
     );
     let (status, body) = listener.send("POST", "/answers", &bearer, "{}");
+    assert!(status == 409 && body.contains("answered before"), "{status} {body}");
+}
+
+/// What was taken and not gone on with, because whoever took it died at that moment, is taken up by the next listener.
+#[test]
+fn an_answer_outlives_the_listener_that_took_it() {
+    let desk = desk(&["callback"]);
+    let (_, session) = handed_over(&desk, "http://127.0.0.1:9/answers");
+    let run = desk.only_run();
+    assert!(desk.output(&["runs", "answer", run.as_str(), r#"{"ok":true}"#]).status.success());
+    assert_eq!(desk.record(run.as_str()).status, RunStatus::Waiting);
+    let listener = Listener::start(&desk);
+    let record = desk.ended(&run);
+    let expected = r#"{"received":{"ok":true},"for":{"when":"later","order":"7"}}"#;
+    assert_eq!((record.status, record.outcome.as_deref()), (RunStatus::Completed, Some(expected)));
+    // Its sender hears that it is there.
+    let (status, body) = listener.send("POST", "/answers", &format!("authorization: Bearer {session}"), "{}");
     assert!(status == 409 && body.contains("answered before"), "{status} {body}");
 }
 

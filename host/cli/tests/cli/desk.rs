@@ -111,6 +111,20 @@ impl Desk {
         block_on(self.journal().find(run)).unwrap()
     }
 
+    /// A run that another process works on, once it has ended.
+    pub(crate) fn ended(&self, run: &RunId) -> RunRecord {
+        let mut looks = 0;
+        loop {
+            let record = self.record(run.as_str());
+            if record.status.is_final() {
+                return record;
+            }
+            looks += 1;
+            assert!(looks < 3_000, "it is {}", record.status);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
     pub(crate) fn entries(&self, run: &RunId) -> Vec<Entry> {
         block_on(self.journal().history(run)).unwrap().whole().unwrap()
     }
