@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use thiserror::Error;
 
-use crate::{local::LocalModelError, remote::RemoteError};
+use crate::{local_error::LocalModelError, remote::RemoteError};
 
 /// A model that turns texts into vectors whose angles tell how close the texts are in meaning.
 #[async_trait]

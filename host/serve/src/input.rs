@@ -5,8 +5,8 @@ use hotcell_runtime::{Agent, PROMPT, RunInput, RunRecord, called_with};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::object::{Object, object};
 use crate::problem::Problem;
-use crate::view::{Object, object};
 
 /// The member of a run's origin that says that a server began it, and what was said about it then.
 const SERVED: &str = "serve";

@@ -9,6 +9,7 @@ mod convert;
 mod drive;
 mod explain;
 mod far_session;
+mod given;
 mod graph;
 mod mcp;
 mod mesh;

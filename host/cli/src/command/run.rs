@@ -1,14 +1,12 @@
 //! `hotcell run`
 
-use std::collections::HashMap;
-use std::io::{self, IsTerminal as _, Read};
+use std::io::{self, IsTerminal as _};
 
-use hotcell_files::MAX_TEXT;
-use hotcell_graph::value::parse_json;
-use hotcell_graph::{Key, Object, Value};
+use hotcell_graph::Object;
 use hotcell_runtime::{Agent, Loading, RunInput, Which};
 
 use super::drive::Drive;
+use super::given::{input, object, variables};
 use super::{Context, origin, repl, run_far};
 use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
@@ -66,49 +64,4 @@ fn misplaced(agent: &Agent, given: &RunInput, has_inputs: bool) -> Option<Failur
         Failure::refused(format!("`{name}` is not a flow, so it has no inputs"))
             .help("give values of its state with `--state JSON`")
     })
-}
-
-pub(super) fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {
-    if prompt.as_deref() != Some("-") {
-        return Ok(prompt);
-    }
-    read_input("the prompt").map(Some)
-}
-
-/// All of standard input, without the line end that `echo` adds.
-pub(super) fn read_input(what: &str) -> Result<String, Failure> {
-    let mut text = String::new();
-    io::stdin()
-        .take(MAX_TEXT + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| Failure::refused(format!("{what} cannot be read from standard input: {error}")))?;
-    if text.len() as u64 > MAX_TEXT {
-        return Err(Failure::refused(format!("{what} on standard input is longer than {MAX_TEXT} bytes")));
-    }
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
-    Ok(text)
-}
-
-/// The JSON object that an option takes.
-pub(super) fn object(option: &str, text: &str) -> Result<Object, Failure> {
-    match parse_json(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => Err(Failure::refused(format!("`{option}` takes a JSON object, not {}", other.a_kind()))),
-        Err(error) => Err(Failure::refused(format!("`{option}` takes a JSON object: {error}"))),
-    }
-}
-
-pub(super) fn variables(given: Vec<(String, String)>) -> Result<HashMap<Key, Value>, Failure> {
-    let mut variables = HashMap::with_capacity(given.len());
-    for (name, value) in given {
-        if variables.insert(Key::from(name.as_str()), Value::text(value)).is_some() {
-            return Err(Failure::refused(format!("the variable `{name}` is given twice")));
-        }
-    }
-    Ok(variables)
 }

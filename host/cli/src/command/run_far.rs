@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Context;
 use super::far_session::{FarSession, Order, refuse};
-use super::run::{input, object, variables};
+use super::given::{input, object, variables};
 use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 use crate::far::Client;

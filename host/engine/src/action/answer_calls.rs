@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::arguments::check_arguments;
 use super::skills::SkillError;
-use super::{Performed, agent, call, converse, defined, skills, todo, tool};
+use super::{Performed, agent, call, defined, skills, todo, tool};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::ports::SharedState;
@@ -282,6 +282,17 @@ fn take_beyond(
     beyond.map(|(place, call)| (call, why(from + place))).collect()
 }
 
+/// A call of a message, as the model wrote it.
+pub(super) fn as_written(call: &Object) -> ToolCallRequest {
+    let text = |key: &str| call.get(key).and_then(Value::as_text).map(str::to_owned);
+    let written = || call.get("args").map_or_else(|| "{}".to_owned(), Value::to_json);
+    ToolCallRequest {
+        id: text("id").unwrap_or_default(),
+        name: text("name").unwrap_or_default(),
+        arguments: text("arguments").unwrap_or_else(written),
+    }
+}
+
 /// The calls of the last message of a model that no message of a tool answers yet.
 fn open_calls(messages: &List) -> Vec<ToolCallRequest> {
     let mut answered: Vec<&str> = Vec::new();
@@ -293,7 +304,7 @@ fn open_calls(messages: &List) -> Vec<ToolCallRequest> {
             }
             Some(Speaker::Ai) => {
                 let calls = conversation::tool_calls(message);
-                let calls = calls.iter().filter_map(Value::as_object).map(converse::call);
+                let calls = calls.iter().filter_map(Value::as_object).map(as_written);
                 return calls.filter(|call| !answered.contains(&call.id.as_str())).collect();
             }
             _ => {}

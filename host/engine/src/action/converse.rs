@@ -4,7 +4,6 @@ mod condense;
 mod window;
 
 use std::ops::Range;
-use std::time::Duration;
 
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::ir::{
@@ -18,8 +17,8 @@ use hotcell_models::{Message, ModelError, ProviderState, Reply, Role, ToolCallRe
 use thiserror::Error;
 
 use super::Performed;
-use super::answer_calls::within_reach;
-use super::model::{Asked, Unanswered, ask};
+use super::answer_calls::{as_written, within_reach};
+use super::model::{Asked, Unanswered, ask, pause};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::turn::NodeTurn;
@@ -240,11 +239,6 @@ fn is_worth_it(retry: &Retry, error: &ModelError) -> bool {
     }
 }
 
-/// The pause after this many attempts, of which the last one was refused with this status, if with any.
-pub(super) fn pause(retry: &Retry, attempts: u32, status: Option<u16>) -> Duration {
-    retry.pause_after(attempts, status, fastrand::f64())
-}
-
 /// Why a part of a prompt cannot be told.
 #[derive(Debug, Error)]
 enum PartError {
@@ -361,20 +355,9 @@ fn of_state(message: &Object) -> Message {
     Message {
         role,
         content: text("content"),
-        tool_calls: calls.iter().filter_map(Value::as_object).map(call).collect(),
+        tool_calls: calls.iter().filter_map(Value::as_object).map(as_written).collect(),
         tool_call_id: (role == Role::Tool).then(|| text("tool_call_id")),
         provider_state: provider_state.and_then(|state| serde_json::from_value::<ProviderState>(state).ok()),
-    }
-}
-
-/// A call of a message, as the model wrote it.
-pub(super) fn call(call: &Object) -> ToolCallRequest {
-    let text = |key: &str| call.get(key).and_then(Value::as_text).map(str::to_owned);
-    let written = || call.get("args").map_or_else(|| "{}".to_owned(), Value::to_json);
-    ToolCallRequest {
-        id: text("id").unwrap_or_default(),
-        name: text("name").unwrap_or_default(),
-        arguments: text("arguments").unwrap_or_else(written),
     }
 }
 

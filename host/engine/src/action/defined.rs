@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::Performed;
 use super::arguments;
 use super::call::{Heard, consult_graph};
-use super::converse::pause;
+use super::model::pause;
 use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
 use crate::event::Event;

@@ -158,7 +158,7 @@ async fn again(
         (Err(Interruption::Failed(reason)), Some(retry))
             if turn.attempt() < retry.attempts && !turn.gave_up && may_pass(&retry.on, &reason) =>
         {
-            let pause = converse::pause(retry, turn.attempt(), None);
+            let pause = model::pause(retry, turn.attempt(), None);
             turn.try_again(reason).await?;
             turn.context.ports.clock.pause(pause).await;
             Ok(Tried::Again)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_budget::{Account, Cost, Usage};
-use hotcell_graph::ir::{Allowance, Forbidden, ModelApi, ModelServer, ModelSettings, RecordedReply, TlsPaths};
+use hotcell_graph::ir::{Allowance, Forbidden, ModelApi, ModelServer, ModelSettings, RecordedReply, Retry, TlsPaths};
 use hotcell_graph::{Key, Object, Value};
 use hotcell_journal::EntryPath;
 use hotcell_models::{
@@ -27,6 +27,11 @@ use crate::what_if::Outward;
 
 /// What a node says that needs a model where there is none.
 const NO_MODEL: &str = "no model is chosen; name one in the graph (`model: provider:name`) or set `HOTCELL_MODEL`";
+
+/// The pause after this many attempts, of which the last one was refused with this status, if with any.
+pub(super) fn pause(retry: &Retry, attempts: u32, status: Option<u16>) -> Duration {
+    retry.pause_after(attempts, status, fastrand::f64())
+}
 
 /// What a model is asked.
 pub(super) struct Asked<'a> {

@@ -1,12 +1,11 @@
 //! The value of an expression.
 
-use std::cmp::Ordering;
-
 use super::methods;
 use super::node::{Node, Operator};
 use super::text::is_true;
+use super::values::{compare, equal, kind, minus, number};
 use crate::template::Lookup;
-use crate::value::{Number, Object, Value};
+use crate::value::{Object, Value};
 
 pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String> {
     let all = |nodes: &[Node]| nodes.iter().map(|node| evaluate(node, scope)).collect::<Result<Vec<_>, _>>();
@@ -99,22 +98,6 @@ fn check_order(operator: Operator, left: &Value, right: &Value) -> Result<(), St
     Ok(())
 }
 
-/// A number, which `True` and `False` are, too.
-fn number(value: &Value) -> Option<Number> {
-    match value {
-        Value::Number(number) => Some(number.clone()),
-        Value::Bool(value) => Some(Number::Int(i64::from(*value))),
-        _ => None,
-    }
-}
-
-fn equal(left: &Value, right: &Value) -> bool {
-    match (number(left), number(right)) {
-        (Some(left), Some(right)) => left == right,
-        _ => left == right,
-    }
-}
-
 /// Whether two values are one: of those that have no parts, equal ones of one kind are.
 fn is_same(left: &Value, right: &Value) -> bool {
     left.kind() == right.kind() && left == right
@@ -127,24 +110,6 @@ fn contains(whole: &Value, part: &Value) -> Result<bool, String> {
         (Value::Object(object), Value::Text(key)) => Ok(object.get(key).is_some()),
         (Value::Object(_), _) => Ok(false),
         (whole, part) => Err(format!("`in` cannot look for {} in {}", kind(part), kind(whole))),
-    }
-}
-
-pub(super) fn compare(left: &Value, right: &Value) -> Result<Ordering, String> {
-    if let (Some(left), Some(right)) = (number(left), number(right)) {
-        return Ok(left.compare(&right));
-    }
-    match (left, right) {
-        (Value::Text(left), Value::Text(right)) => Ok(left.cmp(right)),
-        (Value::List(left), Value::List(right)) => {
-            for (left, right) in left.iter().zip(right.iter()) {
-                if !equal(left, right) {
-                    return compare(left, right);
-                }
-            }
-            Ok(left.len().cmp(&right.len()))
-        }
-        (left, right) => Err(format!("{} and {} have no order", kind(left), kind(right))),
     }
 }
 
@@ -165,28 +130,6 @@ fn add(left: Value, right: Value) -> Result<Value, String> {
     }
 }
 
-pub(super) fn minus(value: &Value) -> Result<Value, String> {
-    let negative = match number(value) {
-        Some(Number::Int(number)) => number.checked_neg().map(Number::Int),
-        Some(Number::Float(number)) => Some(Number::Float(-number)),
-        Some(big) => {
-            let text = Value::Number(big).to_json();
-            let text = text.strip_prefix('-').map_or_else(|| format!("-{text}"), str::to_owned);
-            Number::parse_integer(&text, 10)
-        }
-        None => return Err(format!("`-` takes a number, not {}", kind(value))),
-    };
-    negative.map(Value::Number).ok_or_else(|| "the number is too large".to_owned())
-}
-
 fn unfit(operator: &str, left: &Value, right: &Value) -> String {
     format!("`{operator}` does not go with {} and {}", kind(left), kind(right))
-}
-
-/// What kind of value it is, in the words of the language.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "None",
-        other => other.a_kind(),
-    }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::evaluate::{compare, kind, minus};
 use super::text::{as_text, is_true};
+use super::values::{compare, kind, minus};
 use crate::value::{List, Number, Value};
 
 /// Bytes that a text may have which an expression makes.

@@ -12,6 +12,7 @@ mod slice;
 #[cfg(test)]
 mod tests;
 mod text;
+mod values;
 
 use std::fmt;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! A part of a list or of a text: `[1:3]`, `[:-1]`, `[::2]`.
 
-use super::evaluate::kind;
+use super::values::kind;
 use crate::value::Value;
 
 /// The bounds of a part, as they are written; what is left out is nothing.

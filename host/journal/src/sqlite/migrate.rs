@@ -15,7 +15,7 @@ use hotcell_graph::{Object, Value};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::rows::{Tail, index_text, insert, searched, time};
-use super::schema::{CALLS, REVISIONS, SCHEMA, seal};
+use super::tables::{CALLS, REVISIONS, SCHEMA, seal};
 use crate::encode::decode;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};

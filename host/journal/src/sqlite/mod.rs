@@ -10,12 +10,13 @@ mod census;
 mod commit;
 mod entries;
 mod migrate;
+mod opening;
 mod owner;
 mod prune;
 mod query;
 mod reading;
 mod rows;
-mod schema;
+mod tables;
 mod writer;
 
 use std::fs::OpenOptions;
@@ -27,10 +28,10 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
+use self::opening::Extent;
 use self::owner::{Owner, is_alive, wake, when_gone};
 use self::reading::{Readers, SHORT, aside};
 use self::rows::{history, insert, microseconds, unread};
-use self::schema::Extent;
 use self::writer::{Writer, Writers};
 use crate::artefact::Revision;
 use crate::calls::StoredCall;
@@ -95,7 +96,7 @@ impl SqliteStore {
             let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
             made.map_err(|error| fail(error.to_string()))?;
         }
-        let (connection, extent) = schema::open(path).map_err(fail)?;
+        let (connection, extent) = opening::open(path).map_err(fail)?;
         if waits_for_disk {
             connection.pragma_update(None, "synchronous", "full").map_err(|error| fail(error.to_string()))?;
         }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 
 use super::rows::is_damage;
-use super::{Shared, query, schema};
+use super::{Shared, opening, query};
 use crate::ids::RunId;
 use crate::store::JournalError;
 
@@ -37,7 +37,7 @@ impl Shared {
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
         let connection = match self.readers.take() {
             Some(connection) => connection,
-            None => schema::connect(&self.path, self.extent).map_err(self.error("read"))?,
+            None => opening::connect(&self.path, self.extent).map_err(self.error("read"))?,
         };
         let done = read(&connection).map_err(self.error("read"));
         self.readers.give_back(connection);

@@ -9,20 +9,17 @@
 use rig_core::providers::openai::wire::Chat;
 use serde_json::{Map, Value, json};
 
-use super::convert::{Origin, recalled_turn};
+use super::convert::{CHAT, Origin, recalled_turn};
 use super::fields::{WithFields, settings};
 use super::settings::Protocol;
 use crate::{Message, Request, Role, ToolCallRequest};
-
-/// The name under which the library records turns of this wire.
-pub(super) const API: &str = "openai.chat";
 
 /// The fields of an assistant message that carry reasoning back to its provider.
 const REASONING_FIELDS: [&str; 4] = ["reasoning_content", "reasoning", "reasoning_text", "reasoning_details"];
 
 /// `chat` for the conversation and the settings of a request; settings that are `None` are not sent.
 pub(super) fn exact(chat: Chat, request: &Request, protocol: Protocol) -> WithFields<Chat> {
-    let origin = Origin { api: API, provider: chat.provider.dialect.name, model: &chat.model };
+    let origin = Origin { api: CHAT, provider: chat.provider.dialect.name, model: &chat.model };
     let reasoning_field = chat.provider.dialect.quirks.reasoning_field;
     let messages = request.messages.iter().map(|message| message_json(message, &origin, reasoning_field)).collect();
     let mut fields = settings(request, protocol);

@@ -19,7 +19,6 @@ use rig_core::{
 use serde_json::Value;
 
 use super::{
-    chat,
     settings::{Protocol, Provider},
     transport::TransportError,
 };
@@ -28,6 +27,9 @@ use crate::{
     ToolChoice,
     untrusted::{shown, without_secret},
 };
+
+/// The name under which the library records turns of Chat Completions.
+pub(super) const CHAT: &str = "openai.chat";
 
 /// Which wire, provider and model a turn belongs to, in the library's names.
 pub(super) struct Origin<'a> {
@@ -232,7 +234,7 @@ fn arguments_text(block: &AssistantContent, call: &ToolCall) -> String {
 
 /// What has to go back with the message, which for most replies is nothing.
 fn state_of(response: &CompletionResponse) -> Option<ProviderState> {
-    let chat = response.origin.api.as_str() == chat::API;
+    let chat = response.origin.api.as_str() == CHAT;
     let matters = response.choice.iter().any(|block| match block {
         AssistantContent::Reasoning(_) => true,
         AssistantContent::ToolCall(_) | AssistantContent::Opaque(_) => !chat,

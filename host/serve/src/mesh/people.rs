@@ -14,13 +14,12 @@ use utoipa_axum::routes;
 
 use super::Mesh;
 use super::history::SESSIONS;
-use super::reply::{Refused, documented};
+use super::reply::{Refused, documented, unsigned};
 use super::served::Served;
 use super::session::{Ask, of_request_id, standing};
 use super::store::{Session, SessionKey, Turn};
 use super::tenant::Tenant;
 use super::tend::tend;
-use super::webhook::unsigned;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::api::extract;

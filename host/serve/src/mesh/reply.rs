@@ -49,6 +49,13 @@ impl<P: Into<Problem>> From<P> for Refused {
     }
 }
 
+/// A post whose signature does not count.
+pub(super) fn unsigned(reason: &str) -> Refused {
+    Problem::new(StatusCode::UNAUTHORIZED, format!("the post is not accepted: {reason}"))
+        .kind("signature", "The signature does not count")
+        .into()
+}
+
 /// A reply with this status and body.
 pub(super) fn documented(status: StatusCode, body: Value) -> Response {
     let mut response = (status, Json(body)).into_response();

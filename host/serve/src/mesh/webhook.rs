@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::begin::{At, Task, admit, begin, busy, check_system};
 use super::people::{self, Answer};
-use super::reply::{Refused, documented};
+use super::reply::{Refused, documented, unsigned};
 use super::request::{is_dual, new_session, reply};
 use super::served::Served;
 use super::session::{Status, standing};
@@ -77,13 +77,6 @@ impl Came {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token)
     }
-}
-
-/// A post whose signature does not count.
-pub(super) fn unsigned(reason: &str) -> Refused {
-    Problem::new(StatusCode::UNAUTHORIZED, format!("the post is not accepted: {reason}"))
-        .kind("signature", "The signature does not count")
-        .into()
 }
 
 /// A text that is taken out of an object.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::author::component_of;
 use super::{Context, Desk, explained};
 use crate::arguments::PluginCall;
-use crate::command::run::read_input;
+use crate::command::given::read_input;
 use crate::command::{HostArguments, print_data};
 use crate::exit::{Exit, Failure};
 use crate::narration::describe_usage;

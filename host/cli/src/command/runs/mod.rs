@@ -16,7 +16,7 @@ use hotcell_runtime::{RevisionChoice, RunQuery, RunStatus};
 
 use super::conclude::describe_answered;
 use super::drive::Drive;
-use super::run::read_input;
+use super::given::read_input;
 use super::{Context, HostArguments, print, wait};
 use crate::arguments::{Runs, RunsCommand, Session, WhichRuns};
 use crate::command::origin;
