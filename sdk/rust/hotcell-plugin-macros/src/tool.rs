@@ -62,6 +62,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     let fields = fields(parameters.iter());
     let takes: Vec<_> = parameters.iter().map(Named::take).collect();
     let (ident, output, description) = (function.ident(), &function.output, &function.description);
+    let returns = quote_spanned!(output.span()=> <#output as ::hotcell_plugin::macros::Returned>::RETURNS);
     let finish = quote_spanned!(output.span()=> <#output as ::hotcell_plugin::macros::Returned>::finish);
     let (read, reader, given) = (local("read"), local("reader"), local("given"));
     let binding = if parameters.is_empty() { quote!(_) } else { quote!(mut #reader) };
@@ -79,6 +80,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
                         fields: FIELDS,
                         open: false,
                     }),
+                    returns: #returns,
                     call: |#given| {
                         let #read = |mismatch: ::hotcell_plugin::Mismatch| mismatch.into_error("argument");
                         let #binding = ::hotcell_plugin::macros::Reader::new(#given, FIELDS, false).map_err(#read)?;

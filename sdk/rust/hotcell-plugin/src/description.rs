@@ -41,6 +41,8 @@ pub struct Tool {
     pub read_only: bool,
     /// The form of its arguments.
     pub parameters: &'static Schema,
+    /// The form of its result.
+    pub returns: &'static Schema,
     /// Calls it.
     pub call: fn(Json) -> Result<Json, Error>,
 }

@@ -9,6 +9,9 @@ use crate::{Error, Json, Outcome, Reply, Value, Verdict};
     label = "not a result of that kind"
 )]
 pub trait Returned {
+    /// The form of the result.
+    const RETURNS: &'static crate::schema::Schema;
+
     /// The result as JSON.
     ///
     /// # Errors
@@ -17,6 +20,8 @@ pub trait Returned {
 }
 
 impl<T: Value, E: Into<Error>> Returned for Result<T, E> {
+    const RETURNS: &'static crate::schema::Schema = T::SCHEMA;
+
     fn finish(self) -> Result<Json, Error> {
         self.map_err(Into::into)?.encode()
     }

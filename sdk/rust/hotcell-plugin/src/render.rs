@@ -149,6 +149,11 @@ impl Writer<'_> {
         self.texts(&["{\"name\":\"", tool.name, "\",\"description\":\"", tool.description, "\","]);
         self.texts(&["\"read_only\":", if tool.read_only { "true" } else { "false" }, ",\"parameters\":"]);
         self.schema(tool.parameters, "");
+        // `null` and "any JSON" tell a caller nothing.
+        if !matches!(tool.returns, Schema::Any | Schema::Null) {
+            self.text(",\"returns\":");
+            self.schema(tool.returns, "");
+        }
         self.text("}");
     }
 

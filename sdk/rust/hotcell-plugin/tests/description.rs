@@ -8,7 +8,7 @@ use hotcell_plugin::{connector, hook, json, node, plugin, script, tool};
 plugin! {
     name: "test:all",
     description: "Says \"hello\".\n\u{1}",
-    tools: [every_type, nothing, tools::inner],
+    tools: [every_type, nothing, tools::inner, part, anything],
     script: run,
     nodes: [lookup],
     hooks: [watch],
@@ -105,6 +105,18 @@ fn every_type(
 #[tool(name = "no-thing")]
 fn nothing() -> Result<(), std::num::ParseIntError> {
     Ok(())
+}
+
+/// Gives a part.
+#[tool]
+fn part() -> Result<Part, Error> {
+    Err(Error::other("none is left"))
+}
+
+/// Gives anything.
+#[tool]
+fn anything() -> Result<Json, Error> {
+    Ok(json!(1))
 }
 
 mod tools {
@@ -238,6 +250,18 @@ fn the_other_kinds_are_described() -> Result<(), String> {
     assert_eq!(description["hooks"], hooks);
     assert_eq!(description["connector"]["modes"], json!(["sync"]));
     assert_eq!(description["connector"]["config"]["required"], json!(["unitCount"]));
+    Ok(())
+}
+
+#[test]
+fn a_tool_says_what_it_returns_where_its_type_does() -> Result<(), String> {
+    let description = described()?;
+    let returns: Vec<&Json> = (0..5).map(|index| &description["tools"][index]["returns"]).collect();
+    assert_eq!(returns[2], &json!({ "type": "string" }));
+    assert_eq!(returns[3], &description["connector"]["config"]);
+    for (index, why) in [(0, "it returns nothing"), (1, "it returns nothing"), (4, "it may return anything")] {
+        assert_eq!(returns[index], &Json::Null, "{why}");
+    }
     Ok(())
 }
 
