@@ -89,7 +89,8 @@ const MOST_DEEP: usize = 64;
 
 /// Looks through the schemas of what a plugin offers; an error names the place.
 pub(crate) fn check_offered(offered: &Map<String, Value>) -> Result<(), String> {
-    let lists = [("tools", "name", &["parameters"][..]), ("nodes", "type", &["fields", "inputs", "outputs"][..])];
+    let lists =
+        [("tools", "name", &["parameters", "returns"][..]), ("nodes", "type", &["fields", "inputs", "outputs"][..])];
     for (list, name, schemas) in lists {
         for one in offered.get(list).and_then(Value::as_array).into_iter().flatten() {
             let called = one.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -287,7 +288,10 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_nodes_and_connectors_are_looked_at() {
+    fn schemas_of_results_nodes_and_connectors_are_looked_at() {
+        let offered = json!({ "tools": [{ "name": "find", "returns": { "type": "intger" } }] });
+        let error = check_offered(offered.as_object().expect("an object")).expect_err("a typo");
+        assert!(error.starts_with("`find`, returns: \"intger\""), "{error}");
         let offered = json!({ "nodes": [{ "type": "look", "outputs": { "tpye": "object" } }] });
         let error = check_offered(offered.as_object().expect("an object")).expect_err("a typo");
         assert!(error.starts_with("`look`, outputs: `tpye`"), "{error}");
