@@ -257,7 +257,7 @@ fn failure(url: &str, error: &Error, egress: &Egress, denials: &Denials) -> Outc
         Error::HttpResponseTimeout | Error::ConnectionTimeout => {
             Outcome::TimedOut(format!("`{url}` has not answered in time"))
         }
-        Error::HttpRequestUriInvalid => Outcome::Invalid(format!("`{url}` is no address of a server")),
+        Error::HttpRequestUriInvalid => Outcome::Invalid(format!("`{url}` is not a valid address of a server")),
         Error::HttpProtocolError => Outcome::Invalid(format!("`{url}` is neither `http` nor `https`")),
         Error::HttpRequestMethodInvalid => Outcome::Invalid("`CONNECT` is for proxies and cannot be sent".to_owned()),
         _ => Outcome::Failed(match egress.report().exhausted {
@@ -315,13 +315,13 @@ mod tests {
     #[test]
     fn what_is_no_request_is_named() {
         let cases = [
-            (request("x.org", &[]), "`x.org` is no address: relative URL without a base"),
+            (request("x.org", &[]), "`x.org` is not a valid address: relative URL without a base"),
             (request("http://x.org/", &[("a b", "c")]), "`a b` is not a valid header name"),
             (
                 request("http://x.org/", &[("a", "b\nc")]),
                 "the value of the header `a` has characters that no header may have",
             ),
-            (Request { method: "a b".to_owned(), ..request("http://x.org/", &[]) }, "`a b` is no HTTP method"),
+            (Request { method: "a b".to_owned(), ..request("http://x.org/", &[]) }, "`a b` is not an HTTP method"),
         ];
         for (request, expected) in cases {
             assert_eq!(request.compose().unwrap_err().to_string(), expected);

@@ -35,7 +35,7 @@ pub struct Fetched {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The address is none
-    #[error("`{url}` is no address: {cause}")]
+    #[error("`{url}` is not a valid address: {cause}")]
     Address {
         /// What is said
         url: String,
@@ -44,7 +44,7 @@ pub enum RequestError {
         cause: url::ParseError,
     },
     /// The address is none that goes over HTTP
-    #[error("`{url}` is no address: {cause}")]
+    #[error("`{url}` is not a valid address: {cause}")]
     Uri {
         /// The address
         url: String,
@@ -53,7 +53,7 @@ pub enum RequestError {
         cause: InvalidUri,
     },
     /// The method is none
-    #[error("`{0}` is no HTTP method")]
+    #[error("`{0}` is not an HTTP method")]
     Method(String),
     /// A header is for whoever keeps up the connection to write
     #[error("the header `{0}` belongs to the connection and cannot be set")]

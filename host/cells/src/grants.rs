@@ -256,7 +256,7 @@ impl FromStr for HttpGrant {
             "https" => Scheme::Https,
             other => return Err(wrong(format!("the scheme `{other}` is neither `http` nor `https`"))),
         };
-        let host = url.host().ok_or_else(|| wrong("it names no host".to_owned()))?;
+        let host = url.host().ok_or_else(|| wrong("it does not name a host".to_owned()))?;
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("paths cannot be granted".to_owned()));
         }

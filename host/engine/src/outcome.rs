@@ -14,7 +14,7 @@ use crate::ports::PortError;
 #[derive(Debug, Error)]
 pub enum InputMisfit {
     /// What the graph declares is no schema
-    #[error("the input cannot be checked: `input_schema` is no JSON schema that can be used: {0}")]
+    #[error("the input cannot be checked: `input_schema` is not a JSON schema that can be used: {0}")]
     Schema(#[source] SchemaProblem),
     /// It does not fit; the text names what is wrong, by its place
     #[error("the input does not fit the `input_schema`: {0}")]

@@ -153,12 +153,12 @@ fn part(rest: &str, at: usize) -> (Part, usize) {
     match Place::parse(inside) {
         Ok(place) if &**place.root() == STATE => match place.without_root() {
             Some(place) => (Part::Place(place), length),
-            None => broken(length, format!("`{{{inside}}}` names no entry of the state")),
+            None => broken(length, format!("`{{{inside}}}` does not name an entry of the state")),
         },
         Ok(place) => (Part::Name(place, rest[..length].to_owned()), length),
         Err(problem) => {
             let shown: String = inside.chars().take(60).collect();
-            broken(length, format!("`{{{}}}` is no reference ({problem})", shown.escape_debug()))
+            broken(length, format!("`{{{}}}` is not a valid reference ({problem})", shown.escape_debug()))
         }
     }
 }

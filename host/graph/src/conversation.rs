@@ -185,7 +185,7 @@ pub fn to_message(value: &Value) -> Result<Object, String> {
     let mut message = match value {
         Value::Text(_) => return Ok(message(Speaker::Human, value.clone())),
         Value::Object(object) => object.clone(),
-        other => return Err(format!("{} is no message", other.a_kind())),
+        other => return Err(format!("{} is not a message", other.a_kind())),
     };
     let asks_for_tools = message.get("tool_calls").and_then(Value::as_list).is_some_and(|calls| !calls.is_empty());
     if asks_for_tools && message.get("content").is_none_or(|content| *content == Value::Null) {

@@ -37,13 +37,13 @@ impl Place {
             if !is_name(name) {
                 return Err(match name {
                     "" => "a name is missing".to_owned(),
-                    name => format!("`{name}` is no name"),
+                    name => format!("`{name}` is not a valid name"),
                 });
             }
             steps.push(Step::Key(name.into()));
             while !indexes.is_empty() {
                 let inside = indexes.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-                let (inside, rest) = inside.ok_or_else(|| format!("`{indexes}` is no index in brackets"))?;
+                let (inside, rest) = inside.ok_or_else(|| format!("`{indexes}` is not an index in brackets"))?;
                 let quoted = |quote: char| inside.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
                 steps.push(match (inside.parse(), quoted('\'').or_else(|| quoted('"'))) {
                     (Ok(index), _) => Step::Index(index),

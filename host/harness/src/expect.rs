@@ -69,7 +69,7 @@ fn same_json(what: &str, expected: &Value, text: &str) -> Option<String> {
     match serde_json::from_str::<Value>(text) {
         Ok(found) if found == *expected => None,
         Ok(found) => Some(format!("{what} is different\n    expected  {expected}\n    got       {found}")),
-        Err(error) => Some(format!("{what} is no JSON ({error}): {text}")),
+        Err(error) => Some(format!("{what} is not valid JSON ({error}): {text}")),
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
         let text = |text: &str| Ok(Gave::Text(text.to_owned()));
         assert_eq!(compare(r#"{ "output": { "a": 1, "b": [2] } }"#, text(r#"{"b":[2],"a":1}"#)), "");
         assert!(compare(r#"{ "output": 1 }"#, text("2")).contains("expected  1\n    got       2"));
-        assert!(compare(r#"{ "output": 1 }"#, text("no")).contains("is no JSON"));
+        assert!(compare(r#"{ "output": 1 }"#, text("no")).contains("is not valid JSON"));
         assert!(compare(r#"{ "question": "?" }"#, text("2")).contains("expected the question `?`, got 2"));
         let error = || {
             let (kind, message) = (GuestErrorKind::Denied, "no entry".to_owned());

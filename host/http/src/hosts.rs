@@ -29,7 +29,7 @@ impl fmt::Display for HostRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             HostRefused::Missing => "the request has no usable `Host` header",
-            HostRefused::Unknown => "the `Host` header is none of this server's names",
+            HostRefused::Unknown => "the `Host` header is not one of this server's names",
         })
     }
 }

@@ -256,7 +256,7 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
         }),
         "expired" => Ok(Fact::Expired { number: count()? }),
         "answered" => Ok(Fact::Answered { number: count()?, text: text("text").ok_or("the text is missing")? }),
-        other => Err(format!("`{other}` is no kind of entry")),
+        other => Err(format!("`{other}` is not a kind of entry")),
     }
 }
 

@@ -63,7 +63,7 @@ pub enum PluginError {
     #[error("it is a link that leads out of its folder")]
     LeadsOut,
     /// It is a folder, a pipe or the like
-    #[error("it is no file")]
+    #[error("it is not a file")]
     NoFile,
     /// It is larger than is accepted
     #[error("it has {size} bytes, more than the {MAX_COMPONENT} that are accepted")]

@@ -7,7 +7,7 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum AddressError {
     /// It is no address
-    #[error("`{address}` is no address: {cause}")]
+    #[error("`{address}` is not a valid address: {cause}")]
     Form {
         /// The text
         address: String,

@@ -191,7 +191,7 @@ impl Taking {
             Err(_) => return Err(refuse(StatusCode::REQUEST_TIMEOUT, "the answer did not arrive in time")),
         };
         let text = std::str::from_utf8(&body).ok().filter(|text| serde_json::from_str::<Value>(text).is_ok());
-        let text = text.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the answer is no JSON"))?;
+        let text = text.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the answer is not valid JSON"))?;
         let mut answered = self.host.answer_callback(&session, text).await;
         if !matches!(answered, Err(CallbackError::Unknown)) {
             peer.is_known();

@@ -68,9 +68,9 @@ pub(crate) struct AgentSurroundings<'a> {
 /// Why there is no text at an address.
 #[derive(Debug, Error)]
 enum FetchError {
-    #[error("it is no address: {0}")]
+    #[error("it is not a valid address: {0}")]
     NoAddress(#[source] url::ParseError),
-    #[error("its folder is no address: {0}")]
+    #[error("its folder is not a valid address: {0}")]
     NoFolder(#[source] url::ParseError),
     #[error("it leads out of its folder")]
     LeadsOut,

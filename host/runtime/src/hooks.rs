@@ -58,7 +58,7 @@ enum HookError {
     #[error("nothing may be changed at `{}`, and it wanted to", .0.name())]
     NoChangesHere(HookPoint),
     /// What it made of the event is none
-    #[error("it changed the event into something that is no JSON object")]
+    #[error("it changed the event into something that is not a JSON object")]
     NoObject,
 }
 

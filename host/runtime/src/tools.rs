@@ -309,7 +309,7 @@ impl RunServices {
         let schema = match &request.schema {
             Some(schema) => {
                 let validator = JsonSchema::compiled(schema)
-                    .map_err(|error| wrong(format!("`schema` is no JSON schema that can be used: {error}")))?;
+                    .map_err(|error| wrong(format!("`schema` is not a JSON schema that can be used: {error}")))?;
                 Some((schema, validator))
             }
             None => None,

@@ -101,7 +101,7 @@ fn to_request(call: WebCall) -> Result<OwnRequest, AddressError> {
 /// Why the agent may not send the words of its conversation to an address.
 #[derive(Debug, Error)]
 enum NotPermitted {
-    #[error("it is no address: {0}")]
+    #[error("it is not a valid address: {0}")]
     NoAddress(#[from] url::ParseError),
     #[error("it is not the address of a web server")]
     NoWebServer,

@@ -84,7 +84,7 @@ fn as_text(input: &Json) -> String {
 /// Where an agent takes requests, and in which version.
 pub(crate) fn endpoint(card: &Json, own: &str) -> Result<(String, Dialect), Failure> {
     if !card.is_object() {
-        return Err(Failure::new("its card is no object"));
+        return Err(Failure::new("its card is not an object"));
     }
     let url_of = |interface: &Json| interface["url"].as_str().filter(|url| !url.is_empty()).map(str::to_owned);
     let interfaces = |name: &str| card[name].as_array().cloned().unwrap_or_default();

@@ -71,7 +71,7 @@ pub(crate) struct Message {
 /// A JSON body.
 pub(crate) fn parse(body: &str) -> Result<Json, String> {
     let found: Json = hotcell_plugin::serde_json::from_str(body)
-        .map_err(|error| format!("the body is no JSON that can be read: {error}"))?;
+        .map_err(|error| format!("the body cannot be read as JSON: {error}"))?;
     match found.is_object() {
         true => Ok(found),
         false => Err("the body has to be an object".to_owned()),

@@ -34,7 +34,7 @@ fn event(post: &Json) -> Result<Received, String> {
     let kind = need(event, "/type")?;
     let is_mention = kind == "app_mention";
     if !is_mention && kind != "message" {
-        return Ok(Received::ignored(format!("events of the type `{kind}` are no messages")));
+        return Ok(Received::ignored(format!("events of the type `{kind}` are not messages")));
     }
     if let Some(subtype) = text_at(event, "/subtype").filter(|subtype| !WRITTEN.contains(&subtype.as_str())) {
         return Ok(Received::ignored(format!("messages of the kind `{subtype}` were not just written by a person")));
@@ -184,7 +184,7 @@ fn read(work: &Work<'_>, reply: &Reply) -> Step {
             let last = !PASSING.contains(&why.as_str());
             Step::failed(format!("Slack did not take it: {}", why.chars().take(200).collect::<String>()), last)
         }
-        (true, None) => Step::failed("Slack answered with something that is no reply of its API", true),
+        (true, None) => Step::failed("Slack answered with something that is not a reply of its API", true),
         (false, _) => reply.failure("Slack", &["/error"]),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn receive(body: &str) -> Result<Received, String> {
     let activity = parse(body)?;
     let kind = need(&activity, "/type")?;
     if kind != "message" {
-        return Ok(Received::ignored(format!("activities of the type `{kind}` are no messages")));
+        return Ok(Received::ignored(format!("activities of the type `{kind}` are not messages")));
     }
     let conversation = need(&activity, "/conversation/id")?;
     let (chat, thread) = match conversation.split_once(THREAD) {

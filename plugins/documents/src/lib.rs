@@ -135,7 +135,7 @@ mod tests {
         let whole = pdf(&["Hello"], None);
         let half = &whole[..whole.len() / 2];
         for (name, bytes, format, part) in [
-            ("bad-a.pdf", &b"no PDF"[..], Json::Null, "is no PDF"),
+            ("bad-a.pdf", &b"no PDF"[..], Json::Null, "is not a PDF"),
             ("bad-b.pdf", half, Json::Null, "is damaged"),
             ("bad-c.pdf", b"%PDF-1.4\nrubbish", Json::Null, "is damaged"),
             ("bad-d.pdf", b"", Json::Null, "is empty"),

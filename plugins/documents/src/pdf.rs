@@ -22,7 +22,7 @@ pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
 /// The text of a document, its pages with an empty line between them.
 pub(crate) fn read(bytes: &[u8]) -> Result<Document, String> {
     if !is_pdf(bytes) {
-        return Err("is no PDF: it does not begin with `%PDF-`".to_owned());
+        return Err("is not a PDF: it does not begin with `%PDF-`".to_owned());
     }
     let damaged = |reason: String| format!("is damaged: {reason}");
     let mut document = Pdf::load_mem(bytes).map_err(|error| damaged(error.to_string()))?;
@@ -100,7 +100,7 @@ fn check(document: &Pdf, page: ObjectId) -> Result<(), &'static str> {
         let first = operands.first();
         match operator.as_str() {
             "Tf" => has_font = first.is_some_and(|name| name.as_name().is_ok_and(|name| fonts.contains_key(name))),
-            "Tj" if first.is_none_or(|text| text.as_str().is_err()) => return Err("shows what is no text"),
+            "Tj" if first.is_none_or(|text| text.as_str().is_err()) => return Err("shows what is not text"),
             "Td" | "TD" if operands.len() != 2 => return Err("goes on at no place"),
             _ => {}
         }
@@ -207,7 +207,7 @@ pub(crate) mod tests {
             ("/MediaBox [0 0 595 842]", "/MediaBox [0 0 595    ]", "no sense"),
             ("(One)", "(   )", "has no text"),
             ("/F1 12 Tf", "/F2 12 Tf", "page 1 uses a font that it does not have"),
-            ("(One) Tj", " /One Tj", "page 1 shows what is no text"),
+            ("(One) Tj", " /One Tj", "page 1 shows what is not text"),
             ("/Subtype /Type1", "/Subtypo /Type1", "page 1 has a font of no kind"),
             ("/Kids [4 0 R]", "/Kids [     ]", "no pages"),
         ] {

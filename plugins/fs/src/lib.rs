@@ -189,7 +189,7 @@ fn text(path: &str) -> Result<String, Error> {
         return Err(Error::invalid_input(format!("`{path}` has {} bytes, more than {SIZE}", about.len())));
     }
     let bytes = fs::read(&file).map_err(|error| failed(path, &error))?;
-    String::from_utf8(bytes).map_err(|_| Error::invalid_input(format!("`{path}` is no text")))
+    String::from_utf8(bytes).map_err(|_| Error::invalid_input(format!("`{path}` is not text")))
 }
 
 fn failed(path: &str, error: &std::io::Error) -> Error {
@@ -244,7 +244,7 @@ mod tests {
         std::fs::write(&binary, [0xff, 0xfe, 0]).unwrap();
         for (tool, arguments, part) in [
             ("fs_cat", json!({"path": folder.path().display().to_string()}), "is a directory"),
-            ("fs_cat", json!({"path": binary.display().to_string()}), "is no text"),
+            ("fs_cat", json!({"path": binary.display().to_string()}), "is not text"),
             ("fs_cat", json!({"path": folder.path().join("gone").display().to_string()}), "there is no"),
             ("fs_read", json!({"path": binary.display().to_string(), "offset": 0}), "from 1"),
             ("fs_grep", json!({"pattern": "("}), "regular expression"),

@@ -137,7 +137,7 @@ static inline bool hc_json_text(hc_text json, hc_text *text) {
                 code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00);
                 at += 6;
             } else if (code >= 0xD800 && code < 0xE000) {
-                code = 0xFFFD; /* half of a pair alone is no character */
+                code = 0xFFFD; /* half of a pair alone is not a character */
             }
             hc_add_code(&out, code);
         }

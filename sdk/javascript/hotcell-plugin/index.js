@@ -83,7 +83,7 @@ export function connect({ description = "", modes = ["sync"], config, send, rece
   needsFunction(receive, "a connector", "receive");
   for (const mode of modes) {
     if (mode !== "sync" && mode !== "callback") {
-      throw new Error(`\`${mode}\` is no mode of a connector; there are \`sync\` and \`callback\``);
+      throw new Error(`\`${mode}\` is not a mode of a connector; there are \`sync\` and \`callback\``);
     }
   }
   const schema = config === undefined ? undefined : asSchema(config, "the configuration of a connector");
@@ -119,7 +119,7 @@ export function describe(plugin) {
     ...(value.branches.length > 0 ? { branches: value.branches } : {}),
   }));
   const hooks = Object.entries(plugin.hooks ?? {}).map(([point, value]) => {
-    if (!POINTS.includes(point)) throw new Error(`\`${point}\` is no point of a run; there are: ${POINTS.join(", ")}`);
+    if (!POINTS.includes(point)) throw new Error(`\`${point}\` is not a point of a run; there are: ${POINTS.join(", ")}`);
     return { point, description: made(value, point, "hook").description };
   });
   if (tools.length > 0) offered.tools = tools;

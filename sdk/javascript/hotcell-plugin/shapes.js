@@ -45,7 +45,7 @@ export function asSchema(fields, what, { open = false } = {}) {
   const required = [];
   for (const [name, field] of Object.entries(fields)) {
     if (!(field instanceof Shape)) {
-      throw new Error(`${what}: \`${name}\` is no shape; use \`text()\`, \`number()\`, \`list(…)\` and the like`);
+      throw new Error(`${what}: \`${name}\` is not a shape; use \`text()\`, \`number()\`, \`list(…)\` and the like`);
     }
     schema.properties[name] = field.schema;
     if (!field.isOptional) required.push(name);

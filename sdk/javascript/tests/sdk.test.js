@@ -74,7 +74,7 @@ test("a tool is described and called", async () => {
   const [described, , none, count] = describe(plugin).tools;
   assert.deepEqual([described.returns.type, described.returns.required], ["object", ["where", "limit"]]);
   assert.deepEqual([none.returns, count.returns], [undefined, { type: "integer", description: "How many." }]);
-  assert.throws(() => tool({ description: "x", returns: { a: 1 }, run: () => 1 }), /the result of a tool: `a` is no shape/);
+  assert.throws(() => tool({ description: "x", returns: { a: 1 }, run: () => 1 }), /the result of a tool: `a` is not a shape/);
   assert.deepEqual([described.name, described.read_only, described.parameters.required], ["find", true, ["where"]]);
   const calls = toolCalls(plugin);
   assert.equal(await calls.call("find", '{"where": {"name": "a"}}'), '{"where":{"name":"a","height":0},"limit":3}');

@@ -113,7 +113,7 @@ def hook(point: str, *, description: str | None = None):
     """Makes a function a hook: it gets the event and returns `proceed()` (or nothing), `change(event)` or
     `refuse(reason)`."""
     if point not in POINTS:
-        raise DeclarationError(f"`{point}` is no point of a run; there are: {', '.join(POINTS)}")
+        raise DeclarationError(f"`{point}` is not a point of a run; there are: {', '.join(POINTS)}")
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         if point in declared.hooks:
@@ -129,7 +129,7 @@ def connector(*, modes: tuple[str, ...] | list[str] = ("sync",), description: st
     """Makes a function the connector: it gets a `Request` and returns the answer, or `accepted()` in callback mode.
     `Request[Config]` says which type the configuration has."""
     if unknown := [mode for mode in modes if mode not in ("sync", "callback")]:
-        raise DeclarationError(f"`{unknown[0]}` is no mode of a connector; there are `sync` and `callback`")
+        raise DeclarationError(f"`{unknown[0]}` is not a mode of a connector; there are `sync` and `callback`")
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         if declared.connector is not None:

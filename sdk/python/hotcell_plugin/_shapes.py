@@ -254,7 +254,7 @@ def parameters(function: Callable[..., Any], where: str, texts: dict[str, str]) 
     found = []
     signature = inspect.signature(function)
     if unknown := [name for name in texts if name not in signature.parameters]:
-        raise DeclarationError(f"{where}: the docstring describes `{unknown[0]}`, which is no parameter")
+        raise DeclarationError(f"{where}: the docstring describes `{unknown[0]}`, which is not a parameter")
     for name, parameter in signature.parameters.items():
         place = f"{where}, parameter `{name}`"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):

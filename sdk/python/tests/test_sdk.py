@@ -225,7 +225,7 @@ class Plugins(unittest.TestCase):
         for function, expected in [
             (untyped, "`a` has no type"),
             (many, "`*args`"),
-            (undocumented, "`b`, which is no parameter"),
+            (undocumented, "`b`, which is not a parameter"),
         ]:
             with self.assertRaises(DeclarationError) as raised:
                 tool(function)

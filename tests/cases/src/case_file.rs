@@ -420,7 +420,7 @@ pub enum CaseFileError {
     #[error("`case.json` is not a case: {0}")]
     Invalid(#[from] serde_json::Error),
     /// It accepts no outcome
-    #[error("`case.json` is not a case: `expect.status` names no outcome")]
+    #[error("`case.json` is not a case: `expect.status` does not name an outcome")]
     NoStatus,
 }
 

@@ -87,7 +87,7 @@ impl<'a> Stage<'a> {
 }
 
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("`{text}` is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("`{text}` is not valid JSON: {error}"))
 }
 
 fn copy(from: &Path, to: &Path, world: &str) -> io::Result<()> {

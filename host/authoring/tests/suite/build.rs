@@ -121,7 +121,9 @@ fn a_python_function_without_types_is_refused_by_name() {
 #[cfg(unix)]
 fn with_packages(folder: &Path) -> bool {
     let Some(packages) = env::var_os("HOTCELL_NODE_MODULES") else {
-        left_out("`HOTCELL_NODE_MODULES` names no folder with `@bytecodealliance/componentize-js` and `esbuild`");
+        left_out(
+            "`HOTCELL_NODE_MODULES` does not name a folder with `@bytecodealliance/componentize-js` and `esbuild`",
+        );
         return false;
     };
     std::os::unix::fs::symlink(packages, folder.join("node_modules")).is_ok()

@@ -186,7 +186,7 @@ fn a_run_that_waits_is_paused_at_once() {
     assert!(told.contains("paused run") && told.starts_with("exit code: 0"), "{told}");
     let watched = desk.told(&["runs", "watch", &run]);
     assert!(watched.contains("is paused; resume it with"), "{watched}");
-    assert!(desk.told(&["runs", "pause", &run]).starts_with("exit code: 0"), "once more is no error");
+    assert!(desk.told(&["runs", "pause", &run]).starts_with("exit code: 0"), "once more is not an error");
     assert!(desk.told(&["runs", "resume", &run, "--answer", "yes"]).contains("yes"));
 }
 

@@ -83,5 +83,5 @@ fn names_that_are_none_are_refused_where_they_stand() {
     let desk = desk();
     desk.write("workflow.yaml", &WORKFLOW.replace("'*_token': { redact: true }", "'a[': { redact: true, hide: 1 }"));
     let told = desk.told(&["check", "workflow.yaml"]);
-    assert!(told.contains("`a[` is no name") && told.contains("hide"), "{told}");
+    assert!(told.contains("`a[` is not a valid name") && told.contains("hide"), "{told}");
 }

@@ -313,9 +313,9 @@ impl<'d> Builder<'_, 'd> {
                 .help("write the name of a type that belongs to it");
         }
         if let ComponentState::WrongPlugin(plugin) = self.surroundings.component("", name) {
-            return Diagnostic::error(format!("a component of the type `{name}` names no plugin")).help(format!(
-                "write `{PLUGIN_NAME}` and `{PLUGIN_VERSION}`; the plugin `{plugin}` provides this type"
-            ));
+            return Diagnostic::error(format!("a component of the type `{name}` does not name a plugin")).help(
+                format!("write `{PLUGIN_NAME}` and `{PLUGIN_VERSION}`; the plugin `{plugin}` provides this type"),
+            );
         }
         // A type that the version does not have would be refused next.
         let known = Schema::get().component_types().filter(|name| {

@@ -109,7 +109,7 @@ pub(super) fn version(
     let error = match &entry.value.kind {
         Kind::Text(text) => match Version::of_name(&text.value) {
             Some(version) => return Ok(Some(version)),
-            None => Diagnostic::error(format!("`{VERSION}` names no known version: `{}`", text.value)).help(
+            None => Diagnostic::error(format!("`{VERSION}` does not name a known version: `{}`", text.value)).help(
                 match closest(&text.value, known()) {
                     Some(near) => format!("did you mean `{near}`? The versions are {all}"),
                     None => format!("the versions are {all}"),

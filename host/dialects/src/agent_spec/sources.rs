@@ -102,7 +102,7 @@ impl<'d> Sources<'d> {
         let file = Located { node: root, document, part: None, scope: None };
         if file.is_component() || file.reference().is_some() || root.get(REFERENCED).is_none() {
             let error = Diagnostic::error(format!(
-                "`{}` is no file of parts: such a file has `{REFERENCED}` and no component at its top",
+                "`{}` is not a file of parts: such a file has `{REFERENCED}` and no component at its top",
                 part.file.name
             ))
             .at(&self.span(document, root.place))
@@ -111,7 +111,7 @@ impl<'d> Sources<'d> {
             return;
         }
         for entry in file.entries().iter().filter(|entry| ![REFERENCED, VERSION].contains(&&*entry.key)) {
-            let error = Diagnostic::error(format!("`{}` is no field of a file of parts", entry.key))
+            let error = Diagnostic::error(format!("`{}` is not a field of a file of parts", entry.key))
                 .at(&self.span(document, entry.key_place))
                 .help(format!("such a file has `{REFERENCED}` and `{VERSION}`"));
             diagnostics.push(error);

@@ -67,7 +67,8 @@ fn redacted(fields: &mut Fields<'_, '_>) -> Redacted {
         if said.flag("redact", Optional).is_some_and(|redact| redact.value)
             && let Err(cause) = redacted.add(&entry.key)
         {
-            let error = said.error(format!("`{}` is no name: {cause}", entry.key), &reader.span(entry.key_place));
+            let error =
+                said.error(format!("`{}` is not a valid name: {cause}", entry.key), &reader.span(entry.key_place));
             reader.report(error.help("write the name of an entry of the state, with `*` and `?` for what may differ"));
         }
         said.finish(|_| None);

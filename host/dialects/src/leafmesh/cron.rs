@@ -213,12 +213,12 @@ impl Part {
         let (least, most) = (self.values.start(), self.values.end());
         value
             .filter(|value| self.values.contains(value))
-            .ok_or_else(|| format!("`{text}` is no {}: it takes {least} to {most}", self.what))
+            .ok_or_else(|| format!("`{text}` is not a valid {}: it takes {least} to {most}", self.what))
     }
 
     fn step(&self, text: &str) -> Result<usize, String> {
         let step = if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
-        step.filter(|step| (1..=60).contains(step)).ok_or_else(|| format!("`/{text}` is no step ({})", self.what))
+        step.filter(|step| (1..=60).contains(step)).ok_or_else(|| format!("`/{text}` is not a step ({})", self.what))
     }
 }
 

@@ -95,7 +95,9 @@ impl Interpolation<'_> {
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if !is_name {
-            let error = Diagnostic::error(format!("`${{{written}}}` names no variable: `{name}` is no name of one"));
+            let error = Diagnostic::error(format!(
+                "`${{{written}}}` does not name a variable: `{name}` is not a valid name of one"
+            ));
             let help = "write `${NAME}` or `${NAME:default}`, and `$$` for a dollar";
             report(&mut self.diagnostics, error.at(&span).help(help));
             return String::new();

@@ -61,7 +61,7 @@ pub(super) fn channels<'r, 'd>(
                 || format!("channels are `{}`", PROVIDERS.join("`, `")),
                 |near| format!("did you mean `{near}`?"),
             );
-            let message = format!("`{}` is no channel", entry.key);
+            let message = format!("`{}` is not a channel", entry.key);
             reading.reader.report(fields.error(message, &reading.reader.span(entry.key_place)).help(help));
             continue;
         }
@@ -160,7 +160,7 @@ fn missing(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, channel: &Channel
             "give it one: `${NAME}`",
         ),
         Some(Hidden(key)) if provider == "discord" && !is_key(key) => warn(
-            format!("`signing_secret` of `discord` is no public key: it has {KEY_DIGITS} hexadecimal digits"),
+            format!("`signing_secret` of `discord` is not a public key: it has {KEY_DIGITS} hexadecimal digits"),
             "take the public key of the application, not its token",
         ),
         Some(_) => {}

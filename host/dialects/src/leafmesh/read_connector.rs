@@ -432,7 +432,7 @@ fn policy<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Pol
         let name = host.strip_prefix("*.").unwrap_or(&host);
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-')) && !name.is_empty();
         if !is_name {
-            let error = of_one.error(format!("`{}` is no name of a host", &*host), &host.span);
+            let error = of_one.error(format!("`{}` is not a valid name of a host", &*host), &host.span);
             reading.reader.report(error.help("write names such as `api.example.com` or `*.example.com`"));
         } else {
             policy.allowed_hosts.push(host.to_string());
@@ -446,7 +446,7 @@ fn policy<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Pol
         match Pattern::new(&pattern) {
             Ok(known) => policy.redact.push(known),
             Err(problem) => {
-                let error = of_one.error(format!("`{}` is no regular expression", &*pattern), &pattern.span);
+                let error = of_one.error(format!("`{}` is not a valid regular expression", &*pattern), &pattern.span);
                 reading.reader.report(error.help(problem.lines().last().unwrap_or_default().trim().to_owned()));
             }
         }

@@ -167,7 +167,7 @@ pub(super) fn check_address(
         return;
     }
     let Some((scheme, rest)) = text.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
-        let error = fields.error(format!("`{name}` is no address: `{text}`"), span);
+        let error = fields.error(format!("`{name}` is not a valid address: `{text}`"), span);
         reading.reader.report(error.help("write it in full: `https://host/path`"));
         return;
     };

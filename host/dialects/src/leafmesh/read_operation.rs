@@ -124,7 +124,7 @@ pub(super) fn healing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r,
 /// `brokers`: their names. What listens to them is refused where it says so.
 pub(super) fn brokers<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<Key> {
     let Some((entries, _)) = fields.map("brokers", Optional) else { return Vec::new() };
-    reading.no_effect(fields, "brokers", "hotcell is no client of message brokers");
+    reading.no_effect(fields, "brokers", "hotcell is not a client of message brokers");
     for entry in entries {
         let owner = Owner { what: format!("the broker `{}`", entry.key), node: None, place: entry.value.place };
         let Some(mut of_one) = reading.reader.fields(&entry.value, owner) else { continue };
@@ -156,7 +156,7 @@ pub(super) fn listeners<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'
     if let Some(entry) = fields.entry("listen_events", Optional)
         && matches!(&entry.value.kind, Kind::List(items) if !items.is_empty())
     {
-        let why = ": hotcell is no client of message brokers; whatever reads them can post each message to \
+        let why = ": hotcell is not a client of message brokers; whatever reads them can post each message to \
                    `/webhook/ENTRY_POINT`";
         reading.later_because(fields, entry, why);
     }

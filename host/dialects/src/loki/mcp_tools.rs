@@ -69,7 +69,7 @@ impl Choice {
                     continue;
                 }
                 let warning =
-                    Diagnostic::warning(format!("`{}` is no function of the MCP server `{name}`", &**pattern));
+                    Diagnostic::warning(format!("`{}` is not a function of the MCP server `{name}`", &**pattern));
                 report(warning.at(&pattern.span).help(format!("it has {}", functions.join(", "))));
             }
         }

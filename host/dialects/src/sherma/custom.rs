@@ -56,7 +56,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, node: &SourceText, surroundings:
     };
     if offered.kind != PluginNodeKind::Node {
         return refuse(
-            format!("`{plugin_node}` is no node type"),
+            format!("`{plugin_node}` is not a node type"),
             "a `custom` node takes a node type of a plugin".to_owned(),
         );
     }

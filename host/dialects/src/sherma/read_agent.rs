@@ -148,7 +148,8 @@ fn default_of(fields: &Fields<'_, '_>, name: &str, kind: &str, node: &document::
         _ => !["str", "int", "float", "bool", "list", "dict"].contains(&kind),
     };
     let reader = fields.reader();
-    let mut problem = (!fits).then(|| format!("the default of `{name}` is {}, which is no `{kind}`", node.describe()));
+    let mut problem =
+        (!fits).then(|| format!("the default of `{name}` is {}, which is not of type `{kind}`", node.describe()));
     let mut value = node.to_value();
     if name == MESSAGES && kind == "list" && fits {
         match conversation::add(&List::default(), &value) {

@@ -23,7 +23,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings)
             (Some(path), None) => path,
             (None, Some(url)) if url.contains("://") => url,
             (None, Some(url)) => {
-                let error = fields.error(format!("`{}` is no address", &*url), &url.span);
+                let error = fields.error(format!("`{}` is not a valid address", &*url), &url.span);
                 reader.report(error.help("an address begins with `https://`; a file is `skill_card_path`"));
                 return None;
             }

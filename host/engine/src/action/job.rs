@@ -178,7 +178,7 @@ impl Job<'_, '_> {
         match self.call("receive", vec![("body", body)]).await? {
             Step::Done(value) => Ok(value),
             Step::Failed { kind, message } => Err(self.fail(kind, message)),
-            _ => Err(self.fail(None, "what came by the callback is no answer".to_owned())),
+            _ => Err(self.fail(None, "what came by the callback is not an answer".to_owned())),
         }
     }
 

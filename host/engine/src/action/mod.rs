@@ -480,7 +480,7 @@ impl Work<'_> {
         let may_end = node.next.may_end_branch() || (failure.is_some() && node.on_failure == OnFailure::EndBranch);
         if targets.is_empty() && !may_end {
             let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
-            let or = if dynamic { " and its answer names no node" } else { "" };
+            let or = if dynamic { " and its answer does not name a node" } else { "" };
             return Err(self.stop(turn, format!("it has no `next`{or}, so there is nowhere to go")));
         }
         let mut reached = targets.iter().map(|target| self.graph.node(*target));

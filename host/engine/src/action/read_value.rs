@@ -29,7 +29,7 @@ pub(super) struct Schema(Arc<JsonSchema>);
 impl Schema {
     pub(super) fn compile(schema: &Value) -> Result<Self, Interruption> {
         JsonSchema::compiled(&serde_json::Value::from(schema)).map(Schema).map_err(|error| {
-            Interruption::Failed(format!("`output_schema` is no JSON schema that can be used: {error}"))
+            Interruption::Failed(format!("`output_schema` is not a JSON schema that can be used: {error}"))
         })
     }
 

@@ -131,7 +131,7 @@ async fn what_is_handed_in_wrong_is_told_in_full_and_not_taken() {
     for (arguments, expected) in [
         (
             r#"{"celsius": "warm", "mood": 1}"#,
-            "result `celsius`: `\"warm\"` is no integer; the result `rooms` is missing; nobody asked for the \
+            "result `celsius`: `\"warm\"` is not an integer; the result `rooms` is missing; nobody asked for the \
              result `mood`; what is asked for is `celsius`, `rooms`",
         ),
         (

@@ -320,7 +320,7 @@ async fn a_node_that_cannot_be_left_has_done_its_work() {
     stuck.initial_state = vec![("n".into(), parse_json("1").unwrap())];
     stuck.reducers.insert("n".into(), Reducer::Sum);
     let (report, _) = run(stuck, World { scripts: [("s", made)].into(), ..World::default() }).await;
-    assert!(failed(&report).contains("it has no `next` and its answer names no node"), "{}", failed(&report));
+    assert!(failed(&report).contains("it has no `next` and its answer does not name a node"), "{}", failed(&report));
     assert_eq!((shown(&report.state, "n"), shown(&report.state, "copy")), ("3".into(), r#""m""#.into()));
 
     let open = graph(&["done"], |ids| {

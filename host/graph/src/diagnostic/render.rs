@@ -176,13 +176,13 @@ mod tests {
                 .related(&span(&file, "done:"), "in this node")
                 .node("done")
                 .help("write `output`"),
-            Diagnostic::error("`start` names no node").at(&span(&file, "dome")),
+            Diagnostic::error("`start` does not name a node").at(&span(&file, "dome")),
             Diagnostic::error("two files in one folder"),
         ];
         let expected = "\
 error: two files in one folder
 
-error: `start` names no node
+error: `start` does not name a node
  --> graph.yaml:2:8
   |
 2 | start: dome

@@ -76,7 +76,7 @@ pub(super) fn no_operator(sign: &str, left: Kinds, right: Kinds) -> EvaluationEr
     if either(Kinds::INT, Kinds::DOUBLE) {
         error.advise("put `double(...)` around the int")
     } else if sign == "+" && (beside_a_text(left, right) || beside_a_text(right, left)) {
-        error.advise("put `string(...)` around what is no string")
+        error.advise("put `string(...)` around what is not a string")
     } else if left == Kinds::NULL || right == Kinds::NULL {
         error.advise("test for `null` first")
     } else {

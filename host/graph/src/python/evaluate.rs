@@ -12,7 +12,7 @@ pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String>
     match node {
         Node::Value(value) => Ok(value.clone()),
         Node::Key(key) => Ok(scope.lookup(key).cloned().unwrap_or_default()),
-        Node::State => Err("the state alone is no value".to_owned()),
+        Node::State => Err("the state alone is not a value".to_owned()),
         Node::List(items) => Ok(Value::List(all(items)?.into_iter().collect())),
         Node::Object(entries) => {
             let mut object = Object::default();

@@ -121,7 +121,7 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), PythonProblem> {
     let ends = !rest[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
     match number.filter(|_| ends) {
         Some(number) => Ok((Kind::Number(number), length)),
-        None => Err(PythonProblem { message: format!("`{written}` is no number"), range: at..at + length }),
+        None => Err(PythonProblem { message: format!("`{written}` is not a number"), range: at..at + length }),
     }
 }
 

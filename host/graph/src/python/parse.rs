@@ -252,7 +252,7 @@ impl Parser<'_> {
         match node {
             Node::State => {
                 let whole = self.entries_of.unwrap_or(STATE);
-                Err(self.problem(format!("`{whole}` alone is no value; name one of its fields: `{whole}.name`")))
+                Err(self.problem(format!("`{whole}` alone is not a value; name one of its fields: `{whole}.name`")))
             }
             node => Ok(node),
         }

@@ -64,7 +64,7 @@ impl Type {
     }
 
     fn convert_shape(&self, value: &Value) -> Result<Value, Mismatch> {
-        let refused = || Mismatch::new(format!("{} is no {self}", shown(value)));
+        let refused = || Mismatch::new(format!("{} is not {}", shown(value), self.with_article()));
         match (&self.shape, value) {
             (Shape::Any, _) | (Shape::Text | Shape::Null, Value::Null) | (Shape::Text, Value::Text(_)) => {
                 Ok(value.clone())
@@ -138,7 +138,7 @@ impl Type {
     /// When it is no list, or an item cannot become one.
     pub fn each(&self, value: &Value) -> Result<List, Mismatch> {
         let Value::List(list) = value else {
-            return Err(Mismatch::new(format!("{} is no list", shown(value))));
+            return Err(Mismatch::new(format!("{} is not a list", shown(value))));
         };
         let item =
             |(index, item): (usize, &Value)| self.convert(item).map_err(|mismatch| mismatch.below(index.to_string()));

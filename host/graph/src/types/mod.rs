@@ -135,6 +135,19 @@ impl Type {
             _ => None,
         }
     }
+
+    /// The type in words after "is not": `an integer`, `a string or null`, `null`.
+    pub(super) fn with_article(&self) -> String {
+        let text = self.to_string();
+        let article = if text.starts_with("null") {
+            ""
+        } else if text.starts_with(['a', 'i', 'o']) {
+            "an "
+        } else {
+            "a "
+        };
+        format!("{article}{text}")
+    }
 }
 
 impl fmt::Display for Type {

@@ -267,7 +267,7 @@ impl<'s> Reader<'s> {
                     if let Some(default) = &default
                         && !ty.takes_default(default)
                     {
-                        return reader.error_at(name, format!("the default `{default}` is no {ty}"));
+                        return reader.error_at(name, format!("the default `{default}` is not {}", ty.with_article()));
                     }
                     let optional =
                         required.is_some_and(|names| !names.iter().any(|known| known.as_text() == Some(&**name)));

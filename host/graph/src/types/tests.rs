@@ -49,12 +49,12 @@ fn values_become_values_of_a_type() {
 fn what_does_not_fit_is_refused_with_its_place() {
     let nested = r#"{"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}"#;
     let cases = [
-        (r#"{"type": "integer"}"#, r#""7""#, r#"`"7"` is no integer"#),
-        (r#"{"type": "integer"}"#, "null", "`null` is no integer"),
-        (r#"{"type": "boolean"}"#, r#""true""#, r#"`"true"` is no boolean"#),
-        (r#"{"type": "null"}"#, "0", "`0` is no null"),
-        (r#"{"type": "array"}"#, "1", "`1` is no array"),
-        (nested, r#"[{"n": 1}, {"n": "x"}]"#, r#"at `1.n`: `"x"` is no integer"#),
+        (r#"{"type": "integer"}"#, r#""7""#, r#"`"7"` is not an integer"#),
+        (r#"{"type": "integer"}"#, "null", "`null` is not an integer"),
+        (r#"{"type": "boolean"}"#, r#""true""#, r#"`"true"` is not a boolean"#),
+        (r#"{"type": "null"}"#, "0", "`0` is not null"),
+        (r#"{"type": "array"}"#, "1", "`1` is not an array"),
+        (nested, r#"[{"n": 1}, {"n": "x"}]"#, r#"at `1.n`: `"x"` is not an integer"#),
         (nested, "[{}]", "at `0`: the property `n` is missing"),
         (r#"{"type": "string", "enum": ["a"]}"#, r#""b""#, r#""b" is not one of "a""#),
     ];
@@ -135,7 +135,7 @@ fn schemas_that_are_no_types_are_refused_with_their_place() {
         (
             r#"{"type": "object", "properties": {"n": {"type": "integer", "default": "x"}}}"#,
             "properties.n",
-            "the default `x` is no integer",
+            "the default `x` is not an integer",
         ),
     ];
     for (schema, path, problem) in cases {

@@ -67,7 +67,7 @@ impl Config {
             }
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
-            return Err("`hidden_size` is no multiple of `num_attention_heads`".to_owned());
+            return Err("`hidden_size` is not a multiple of `num_attention_heads`".to_owned());
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ impl fmt::Debug for Endpoint {
 #[non_exhaustive]
 pub enum RemoteError {
     /// The address cannot be used.
-    #[error("`{url}` is no address of a server: {reason}; correct its base URL")]
+    #[error("`{url}` is not a valid address of a server: {reason}; correct its base URL")]
     InvalidUrl {
         /// The address.
         url: String,

@@ -43,8 +43,8 @@ impl Named {
         }
         match url::Url::parse(entry) {
             Ok(url) if url.has_host() => Ok(Self::Url(entry.to_owned())),
-            Ok(_) => Err(refuse("names no host")),
-            Err(error) => Err(refuse(&format!("is no address: {error}"))),
+            Ok(_) => Err(refuse("does not name a host")),
+            Err(error) => Err(refuse(&format!("is not a valid address: {error}"))),
         }
     }
 }

@@ -25,7 +25,7 @@ impl Documents {
         let unreadable = |error: io::Error| SourceError::Folder { folder: folder.into(), reason: error.to_string() };
         let root = folder.canonicalize().map_err(unreadable)?;
         if !root.is_dir() {
-            return Err(SourceError::Folder { folder: folder.into(), reason: "it is no directory".to_owned() });
+            return Err(SourceError::Folder { folder: folder.into(), reason: "it is not a directory".to_owned() });
         }
         let mut search =
             Search { folder, root, found: Self::default(), files: BTreeSet::new(), names: BTreeSet::new() };
@@ -168,7 +168,7 @@ impl Search<'_> {
         })?;
         for pattern in patterns {
             let paths = glob::glob_with(&format!("{base}{pattern}"), MATCHING);
-            for path in paths.map_err(|error| wrong(format!("is no pattern: {error}")))? {
+            for path in paths.map_err(|error| wrong(format!("is not a valid pattern: {error}")))? {
                 matches.insert(path.map_err(|error| wrong(format!("cannot be followed: {error}")))?);
                 if matches.len() > MOST_FILES {
                     return Err(wrong(format!("matches more than {MOST_FILES} files")));

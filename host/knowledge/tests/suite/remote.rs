@@ -159,7 +159,7 @@ async fn a_server_that_is_not_there_or_silent_is_said() {
 #[tokio::test]
 async fn addresses_and_keys_are_checked_before_anything_is_sent() {
     for (base, part) in [
-        ("nonsense", "is no address"),
+        ("nonsense", "is not a valid address"),
         ("ftp://a.example", "must begin with `http://`"),
         ("https://me:pw@a.example", "must not hold a user"),
         ("https://a.example/?key=1", "must end with the path"),

@@ -157,7 +157,7 @@ impl ClientHandler for Handler {
                 let content = Value::Object(with_defaults(fields, &schema));
                 Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content))
             }
-            Elicited::Accept(_) => Err(ErrorData::internal_error("the answer is no object", None)),
+            Elicited::Accept(_) => Err(ErrorData::internal_error("the answer is not an object", None)),
             Elicited::Decline => elicited(ElicitationAction::Decline),
             Elicited::Cancel => elicited(ElicitationAction::Cancel),
         }

@@ -122,7 +122,7 @@ fn tls_config(url: &Url, files: &TlsFiles) -> Result<rustls::ClientConfig, Strin
 pub(crate) fn header_map(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let read = |(name, value): (&String, &String)| {
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
-        let (name, mut value) = parsed.ok_or_else(|| format!("`headers.{name}` is no header"))?;
+        let (name, mut value) = parsed.ok_or_else(|| format!("`headers.{name}` is not a valid header"))?;
         value.set_sensitive(true);
         Ok((name, value))
     };

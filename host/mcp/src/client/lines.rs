@@ -93,7 +93,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                     }
                     if self.garbage > GARBAGE_LINES {
                         return Err(Some(format!(
-                            "it wrote {} lines in a row that are no messages, the last: {}",
+                            "it wrote {} lines in a row that are not messages, the last: {}",
                             self.garbage,
                             shown(&start)
                         )));

@@ -55,7 +55,7 @@ pub(crate) fn start(
     process.process_group(0);
     if let Some(cwd) = cwd {
         if !cwd.is_dir() {
-            let reason = format!("`cwd` is `{}`, which is no folder", cwd.display());
+            let reason = format!("`cwd` is `{}`, which is not a folder", cwd.display());
             return Err(McpError::Settings { server: server.to_string(), reason });
         }
         process.current_dir(cwd);

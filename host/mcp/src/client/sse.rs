@@ -157,7 +157,7 @@ async fn read(
                 garbage += 1;
                 tracing::warn!(server = %server, event = shown(&event.data), reason, "not a message, ignored");
                 if garbage > GARBAGE_EVENTS {
-                    return ending.end_because(format!("it sent {garbage} events in a row that are no messages"));
+                    return ending.end_because(format!("it sent {garbage} events in a row that are not messages"));
                 }
             }
         }

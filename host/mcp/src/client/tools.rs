@@ -88,7 +88,7 @@ impl Accepted {
         let name = tool.name.into_owned();
         let readable = !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(is_hidden);
         if !readable {
-            return Err(format!("{:?} is no name: 1 to {LONGEST_NAME} visible characters", shown(&name)));
+            return Err(format!("{:?} is not a valid name: 1 to {LONGEST_NAME} visible characters", shown(&name)));
         }
         if !self.names.insert(name.clone()) {
             return Err(format!("`{name}` is there twice"));
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn a_list_that_breaks_a_rule_is_refused() {
         for (tools, expected) in [
-            (vec![tool("", "")], "is no name"),
-            (vec![tool("a\nb", "")], "is no name"),
-            (vec![tool("a\u{202e}b", "")], "is no name"),
-            (vec![tool(&"a".repeat(129), "")], "is no name"),
+            (vec![tool("", "")], "is not a valid name"),
+            (vec![tool("a\nb", "")], "is not a valid name"),
+            (vec![tool("a\u{202e}b", "")], "is not a valid name"),
+            (vec![tool(&"a".repeat(129), "")], "is not a valid name"),
             (vec![tool("a", ""), tool("b", ""), tool("a", "")], "`a` is there twice"),
             (vec![tool("a", &"x".repeat((64 << 10) + 1))], "the description of `a`"),
             ((0..1_001).map(|number| tool(&number.to_string(), "")).collect(), "more than 1000"),

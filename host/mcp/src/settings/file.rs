@@ -141,7 +141,7 @@ impl Fields<'_> {
 
     fn http(&mut self, events: bool) -> Result<Transport, SettingsError> {
         let url = self.text("url")?.ok_or_else(|| self.wrong("url", "is missing"))?;
-        let url = Url::parse(&url).map_err(|error| self.wrong("url", &format!("is no address: {error}")))?;
+        let url = Url::parse(&url).map_err(|error| self.wrong("url", &format!("is not a valid address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(self.wrong("url", "must begin with `https://` or `http://`"));
         }
@@ -149,7 +149,7 @@ impl Fields<'_> {
         for (name, value) in &headers {
             let valid = http::HeaderName::try_from(name).is_ok() && http::HeaderValue::try_from(value).is_ok();
             if !valid {
-                return Err(self.wrong(&format!("headers.{name}"), "is no header"));
+                return Err(self.wrong(&format!("headers.{name}"), "is not a valid header"));
             }
         }
         let mut tls = self.texts("tls")?;
@@ -283,8 +283,8 @@ mod tests {
             (r#"{"type": "http"}"#, "`s`: `url` is missing"),
             (r#"{"type": "ws", "url": "http://h"}"#, "`s`: `type` must be"),
             (r#"{"url": "ftp://h"}"#, "`s`: `url` must begin"),
-            (r#"{"url": "h"}"#, "`s`: `url` is no address"),
-            (r#"{"url": "http://h", "headers": {"a b": "c"}}"#, "`s`: `headers.a b` is no header"),
+            (r#"{"url": "h"}"#, "`s`: `url` is not a valid address"),
+            (r#"{"url": "http://h", "headers": {"a b": "c"}}"#, "`s`: `headers.a b` is not a valid header"),
             (r#"{"url": "http://h", "tls": {"ca": "x"}}"#, "`s`: `tls.ca` is not known"),
             (r#"{"url": "http://h", "tls": {"client_key": "x"}}"#, "`s`: `tls` needs both"),
             (r#"{"command": "x", "command": "y"}"#, "the MCP server `s`: `command` is given twice"),

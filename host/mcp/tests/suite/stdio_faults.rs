@@ -18,7 +18,7 @@ async fn a_list_that_breaks_a_rule_is_refused() {
     for (mode, expected) in [
         ("thousands", "there are more than 1000"),
         ("endless", "do not end after 100 pages"),
-        ("control", "is no name"),
+        ("control", "is not a valid name"),
         ("twice", "`same` is there twice"),
     ] {
         let error = refused(mode).await;
@@ -43,7 +43,7 @@ async fn a_start_that_fails_says_why() {
     let error = Server::connect(settings, Arc::new(Unattended)).await.expect_err("no folder").to_string();
     assert!(error.contains("`cwd` is `/no/such/folder`"), "{error}");
     let error = refused("garbage").await.to_string();
-    assert!(error.contains("101 lines in a row that are no messages"), "{error}");
+    assert!(error.contains("101 lines in a row that are not messages"), "{error}");
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn floods_end_the_server_and_not_the_host() {
     let error = call(&server, "flood_line", json!({})).await.expect_err("flooded").to_string();
     assert!(error.contains("a line of more than 8388608 bytes"), "{error}");
     let error = call(&server, "garbage_forever", json!({})).await.expect_err("garbage").to_string();
-    assert!(error.contains("lines in a row that are no messages"), "{error}");
+    assert!(error.contains("lines in a row that are not messages"), "{error}");
     server.reconnect().await.expect("connected");
     let error = call_within(&server, "flood_forever", json!({}), Duration::from_secs(3)).await.expect_err("flooded");
     assert!(matches!(error, McpError::CallTimedOut { .. }), "{error}");

@@ -109,7 +109,7 @@ pub(super) fn library_request(
     }
     if let Some(schema) = &request.output_schema {
         let schema = schemars::Schema::try_from(schema.clone())
-            .map_err(|error| refuse(format!("the output schema is no JSON Schema: {error}")))?;
+            .map_err(|error| refuse(format!("the output schema is not valid JSON Schema: {error}")))?;
         converted.output_schema = Some(schema);
     }
     // A reason to stop that the library does not know is reported as it is, not turned into a failure.

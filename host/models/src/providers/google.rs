@@ -103,15 +103,15 @@ impl ServiceAccount {
         let text = hotcell_files::read_text(&self.file, LARGEST).map_err(|error| error.to_string())?;
         let account: Account = serde_json::from_str(&text).map_err(|error| {
             // What is wrong may hold a part of the key.
-            format!("it is no account, at line {} column {}", error.line(), error.column())
+            format!("it is not an account, at line {} column {}", error.line(), error.column())
         })?;
         if account.kind != "service_account" {
             return Err(format!("its type is `{}`, and has to be `service_account`", shown(&account.kind)));
         }
         let server = account.token_uri.as_deref().unwrap_or(TOKENS);
-        let url: Url = server.parse().map_err(|error| format!("`token_uri` is no address: {error}"))?;
+        let url: Url = server.parse().map_err(|error| format!("`token_uri` is not a valid address: {error}"))?;
         let key = RsaKeyPair::from_pkcs8(&of_pem(&account.private_key)?)
-            .map_err(|error| format!("`private_key` is no RSA key: {error}"))?;
+            .map_err(|error| format!("`private_key` is not an RSA key: {error}"))?;
         let begin = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let claims = json!({
             "iss": account.client_email, "scope": SCOPE, "aud": server, "iat": begin, "exp": begin + GOOD_FOR.as_secs(),
@@ -134,9 +134,9 @@ impl ServiceAccount {
 /// The bytes of a key in PEM.
 fn of_pem(text: &str) -> Result<Vec<u8>, String> {
     let body = text.split_once("-----BEGIN PRIVATE KEY-----").and_then(|(_, rest)| rest.split_once("-----END"));
-    let (body, _) = body.ok_or("`private_key` is no key in PEM")?;
+    let (body, _) = body.ok_or("`private_key` is not a key in PEM")?;
     let body: String = body.chars().filter(|letter| !letter.is_whitespace()).collect();
-    STANDARD.decode(body).map_err(|_| "`private_key` is no key in PEM".to_owned())
+    STANDARD.decode(body).map_err(|_| "`private_key` is not a key in PEM".to_owned())
 }
 
 /// Asks the server of tokens for one.

@@ -63,7 +63,7 @@ pub(crate) enum ToolFileError {
 
 /// The language of a file has no harness.
 #[derive(Debug, Error)]
-#[error("`{file}` can have no tools: it is no `.py`, no `.sh` and no `.ts`")]
+#[error("`{file}` cannot have tools: only `.py`, `.sh` and `.ts` files can")]
 pub(crate) struct NoHarness {
     /// The file
     pub(super) file: String,
@@ -76,7 +76,7 @@ pub(crate) enum FunctionError {
     #[error(transparent)]
     File(#[from] Arc<ToolFileError>),
     /// It cannot be described; the reason is what the cell says
-    #[error("`{function}` of `{file}` can be no tool: {reason}")]
+    #[error("`{function}` of `{file}` cannot be a tool: {reason}")]
     Broken {
         /// The function
         function: String,

@@ -246,7 +246,7 @@ def _body(headers, json, data, content):
 def _send(request, timeout, history):
     parts = urllib.parse.urlsplit(request.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _WrongUse(f"`{request.url}` is no address of a web server", request=request)
+        raise _WrongUse(f"`{request.url}` is not a valid address of a web server", request=request)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname, parts.port, **({} if timeout is None else {"timeout": timeout}))
     target = parts.path + (f"?{parts.query}" if parts.query else "")

@@ -164,7 +164,7 @@ def _tool(decorator, name, description, marks):
         _callable(function, decorator)
         known = name or function.__name__
         if not _TOOL_NAME.fullmatch(known):
-            raise ValueError(f"@{decorator}: `{known}` can be no name of a tool: letters, digits, `_` and `-`, 64 of them at most")
+            raise ValueError(f"@{decorator}: `{known}` cannot be the name of a tool: letters, digits, `_` and `-`, 64 of them at most")
         if description:
             lines = (inspect.getdoc(function) or "").splitlines()
             begin = next((number for number, line in enumerate(lines) if line.strip() in _ARGUMENTS), len(lines))

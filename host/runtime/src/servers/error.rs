@@ -15,7 +15,7 @@ use crate::key_files::KeyFileError;
 #[derive(Clone, Debug, Error)]
 pub(crate) enum ServerError {
     /// The agent's own file says no address of it
-    #[error("the `url` of the MCP server `{server}` is no address: {cause}")]
+    #[error("the `url` of the MCP server `{server}` is not a valid address: {cause}")]
     Url {
         /// The server
         server: String,

@@ -126,7 +126,7 @@ fn taken(error: io::Error, path: &Path) -> BundleError {
 fn plain(bytes: &[u8]) -> Result<PathBuf, BundleError> {
     let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_PATH)]).into_owned();
     let refused = |reason| BundleError::Path { path: shown().escape_debug().to_string(), reason };
-    let text = std::str::from_utf8(bytes).map_err(|_| refused("it is no UTF-8"))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| refused("it is not valid UTF-8"))?;
     if text.len() > MAX_PATH {
         return Err(refused("the path is too long"));
     }

@@ -222,7 +222,7 @@ fn check_name(id: &str) -> Result<(), Problem> {
         true => Ok(()),
         false => {
             let detail = format!(
-                "`{}` is no name for an agent: letters, digits, `_` and `-` make one, {MAX_NAME} at most",
+                "`{}` is not a valid name for an agent: letters, digits, `_` and `-` make one, {MAX_NAME} at most",
                 shown(id)
             );
             Err(Problem::unprocessable(detail))

@@ -73,7 +73,7 @@ async fn callback(
     let mut body: Map<String, Value> = match serde_json::from_slice(&body) {
         Ok(Value::Object(body)) => body,
         Ok(_) => return Err(refuse("the body has to be an object".to_owned()).into()),
-        Err(error) => return Err(refuse(format!("the body is no JSON: {error}")).into()),
+        Err(error) => return Err(refuse(format!("the body is not valid JSON: {error}")).into()),
     };
     let begun = tokio::time::Instant::now();
     let mut taken = Err(CallbackError::Early);

@@ -146,7 +146,7 @@ fn chosen(data: &Map<String, Value>, options: &[String]) -> Result<String, Probl
     options.iter().find(is).cloned().ok_or_else(|| {
         let options = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(" or ");
         let detail = format!("`decision` has to be {options}");
-        Problem::unprocessable(detail).kind("no-option", "The answer is none of the options")
+        Problem::unprocessable(detail).kind("no-option", "The answer is not one of the options")
     })
 }
 

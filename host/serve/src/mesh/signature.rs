@@ -72,7 +72,7 @@ pub(super) fn verify(rules: &Rules<'_>, headers: &HeaderMap, body: &[u8]) -> Res
         _ => return Err("the signature needs all three headers: signature, timestamp and nonce"),
     };
     let digest =
-        signature.strip_prefix(SCHEME).and_then(bytes).ok_or("the signature is no `sha256=` with 64 hex digits")?;
+        signature.strip_prefix(SCHEME).and_then(bytes).ok_or("the signature is not `sha256=` with 64 hex digits")?;
     let mac = match dated {
         Some((timestamp, nonce)) => mac(rules.secret, &[timestamp.as_bytes(), b".", nonce.as_bytes(), b".", body]),
         None => mac(rules.secret, &[body]),
@@ -80,7 +80,7 @@ pub(super) fn verify(rules: &Rules<'_>, headers: &HeaderMap, body: &[u8]) -> Res
     // In a time that does not say where it differs.
     mac.ok_or("there is no secret")?.verify_slice(&digest).map_err(|_| "the signature does not fit the body")?;
     let Some((timestamp, nonce)) = dated else { return Ok(Signed::Well(None)) };
-    let seconds: u64 = timestamp.parse().map_err(|_| "the timestamp is no number of seconds")?;
+    let seconds: u64 = timestamp.parse().map_err(|_| "the timestamp is not a number of seconds")?;
     let now = rules.now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     if now.abs_diff(seconds) > rules.skew.as_secs() {
         return Err("the timestamp is too far from the time here");

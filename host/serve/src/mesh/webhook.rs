@@ -67,7 +67,7 @@ impl Came {
         match serde_json::from_slice(&self.body) {
             Ok(Value::Object(object)) => Ok(object),
             Ok(_) => Err(Problem::unprocessable("the body has to be an object")),
-            Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, format!("the body is no JSON: {error}"))),
+            Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {error}"))),
         }
     }
 

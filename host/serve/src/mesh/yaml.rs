@@ -74,7 +74,8 @@ async fn validate(State(server): State<Server>, Served(mesh): Served, request: R
             Ok(Value::Object(_)) => {}
             Ok(_) => return Err(Problem::unprocessable("the body has to be an object").into()),
             Err(error) => {
-                let detail = format!("the body is no JSON: {error}; YAML needs `Content-Type: application/yaml`");
+                let detail =
+                    format!("the body is not valid JSON: {error}; YAML needs `Content-Type: application/yaml`");
                 return Err(Problem::new(StatusCode::BAD_REQUEST, detail).into());
             }
         }

@@ -123,7 +123,9 @@ fn who_issues_tokens_is_said_in_full_and_nothing_unsafe_is_taken() {
         let error = read(folder.path(), &text(oidc)).expect_err(oidc);
         assert!(error.contains(said), "{oidc}: {error}");
     }
-    for (issuer, said) in [("http://id.example.com", "https://"), ("id", "is no address"), ("file:///x", "https://")] {
+    for (issuer, said) in
+        [("http://id.example.com", "https://"), ("id", "is not a valid address"), ("file:///x", "https://")]
+    {
         let text = text(only).replace("https://id.example.com/realm", issuer);
         let error = read(folder.path(), &text).expect_err(issuer);
         assert!(error.contains(said), "{issuer}: {error}");

@@ -54,7 +54,9 @@ impl Webhooks {
         let WebhookSettings { all: url, servers } = settings;
         let wrong = |what: &str, error: &dyn std::fmt::Display| ServeError::Webhook(format!("{what}: {error}"));
         let all = match url {
-            Some(url) => Some(Url::parse(url).map_err(|error| wrong(&format!("`{url}` is no address"), &error))?),
+            Some(url) => {
+                Some(Url::parse(url).map_err(|error| wrong(&format!("`{url}` is not a valid address"), &error))?)
+            }
             None => None,
         };
         let own = match &all {

@@ -66,7 +66,11 @@ async fn a_query_is_read_to_the_letter() {
         }
     }
     for path in ["/runs/search", "/threads/search", "/agents/search", "/threads"] {
-        assert_eq!(problem(desk.post(path, json!([null, null]))).await["status"], 422, "a list is no object: {path}");
+        assert_eq!(
+            problem(desk.post(path, json!([null, null]))).await["status"],
+            422,
+            "a list is not an object: {path}"
+        );
     }
     for (path, status) in [("/runs/search", 422), ("/threads/search", 422), ("/agents/search", 422)] {
         for body in [

@@ -205,7 +205,7 @@ pub(crate) fn split(url: &str) -> Result<(bool, &str, String), Error> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     if authority.is_empty() {
-        return refuse("it names no server");
+        return refuse("it does not name a server");
     }
     if authority.contains('@') {
         return refuse("a user and password belong into the header `authorization`");

@@ -257,7 +257,10 @@ impl Conversation {
         let url =
             url::Url::parse(path).map_err(|error| format!("`{path}` is neither a path nor an address: {error}"))?;
         if url.port_or_known_default() != Some(self.port) {
-            return Err(format!("`{path}` is no address of the mesh's server, which listens at port {}", self.port));
+            return Err(format!(
+                "`{path}` is not a valid address of the mesh's server, which listens at port {}",
+                self.port
+            ));
         }
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         Ok(format!("{}{query}", url.path()))

@@ -81,7 +81,7 @@ fn a_custom_node_that_stands_for_nothing_is_refused_with_what_would_help() {
     for (metadata, branches, expected) in [
         ("", &["left"][..], "leaves by branches (`left`)"),
         ("metadata: {node: probe/wrok}", &[], "did you mean `probe/work`?"),
-        ("metadata: {node: probe/probe}", &[], "`probe/probe` is no node type"),
+        ("metadata: {node: probe/probe}", &[], "`probe/probe` is not a node type"),
         ("metadata: {node: probe/work, unit: km}", &[], "do not fit `probe/work`"),
     ] {
         let desk = Desk::of("agent.yaml", &custom(metadata));

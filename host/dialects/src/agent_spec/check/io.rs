@@ -99,7 +99,7 @@ impl Checker<'_> {
             self.types(id, side, given, wanted);
         }
         for extra in declared.iter().filter(|given| !generated.iter().any(|wanted| wanted.title == given.title)) {
-            let error = Diagnostic::error(format!("`{}` in `{field}` is none of its {field}", extra.title))
+            let error = Diagnostic::error(format!("`{}` in `{field}` is not one of its {field}", extra.title))
                 .at(&extra.span)
                 .help(format!(
                     "{} implies {}",

@@ -38,7 +38,7 @@ impl Checker<'_> {
             }
             if let (true, true, Value::Text(text)) = (is_jinja, RENDERED.contains(field), value) {
                 if let Some(Err(problem)) = jinja(text) {
-                    let error = Diagnostic::error(format!("`{field}` is no template: {problem}")).at(span);
+                    let error = Diagnostic::error(format!("`{field}` is not a valid template: {problem}")).at(span);
                     self.report(id, error);
                 }
                 continue;
@@ -50,7 +50,8 @@ impl Checker<'_> {
                 2 => ", as one more like it".to_owned(),
                 all => format!(", as {} more like it", all - 1),
             };
-            let message = format!("`{first}` in `{field}` is no placeholder and is used as it is written{others}");
+            let message =
+                format!("`{first}` in `{field}` is not a valid placeholder and is used as it is written{others}");
             let warning = Diagnostic::warning(message).at(&place_of(first, span)).help(
                 "a placeholder is a name in double braces, and nothing else is filled in; `jinja = true` below `[compat]` in \
                  `hotcell.toml` renders prompts and messages as WayFlow does",

@@ -140,7 +140,7 @@ impl Exporter<'_> {
                 continue;
             }
             if *key != *title(&key) {
-                self.problems.push(format!("the key `{key}` of the state is no name of letters and digits"));
+                self.problems.push(format!("the key `{key}` of the state is not a valid name of letters and digits"));
             }
             let start = self.start.clone();
             self.fed(Slot::Key(key.clone()), &start, &key);

@@ -170,7 +170,7 @@ impl<'g> Exporter<'g> {
 
     pub(super) fn plugin_node(&mut self, node: &'g Node, plugin_node: &'g PluginNodeAction) -> String {
         if plugin_node.kind != PluginNodeKind::Tool {
-            self.problem(node, format!("is `{}` of a plugin, which is no tool", plugin_node.plugin_node));
+            self.problem(node, format!("is `{}` of a plugin, which is not a tool", plugin_node.plugin_node));
             return node.id.to_string();
         }
         let Expression::Object(arguments) = &plugin_node.inputs else {
@@ -186,7 +186,10 @@ impl<'g> Exporter<'g> {
         for (name, argument) in arguments {
             let mut input = json!({"title": title(name)});
             if *title(name) != **name {
-                self.problem(node, format!("has an argument `{name}`, which is no name of letters and digits"));
+                self.problem(
+                    node,
+                    format!("has an argument `{name}`, which is not a valid name of letters and digits"),
+                );
             }
             match (constant(argument), argument.template().and_then(single)) {
                 (Some(value), _) => input["default"] = value,

@@ -135,9 +135,9 @@ fn inputs(parameters: &Json) -> Result<Vec<Json>, Vec<String>> {
         input.insert("title".to_owned(), Json::from(name.as_str()));
         let is_required = required.iter().any(|one| one == name);
         let problem = match (Type::of_schema(&Value::from(property)), input.get("default")) {
-            (Err(_), _) => "has a schema that is no type of the specification",
+            (Err(_), _) => "has a schema that is not a type of the specification",
             (Ok(ty), Some(default)) if ty.convert(&Value::from(default)).is_err() => {
-                "has a default that is none of its values"
+                "has a default that is not one of its values"
             }
             // An input may be left out if it has a default, and only then.
             (Ok(_), Some(_)) if is_required => "has to be given although it has a default",

@@ -64,7 +64,7 @@ impl Lowering<'_> {
                 }
                 _ => {
                     let problem =
-                        format!("`{name}` in `recoverable_statuses` is no status of a failure: 400 to 599 are");
+                        format!("`{name}` in `recoverable_statuses` is not a status of a failure: 400 to 599 are");
                     self.refuse_field(component, RETRIES, problem);
                 }
             }

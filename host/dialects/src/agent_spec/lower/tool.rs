@@ -34,7 +34,7 @@ impl Lowering<'_> {
             ("MCPTool", _) => self.function(component),
             (kind, Some(plugin)) => ToolKind::Host(format!("{}/{kind}", plugin.name)),
             (other, None) => {
-                self.refuse(component, format!("`{other}` is no tool that can be called here"));
+                self.refuse(component, format!("`{other}` is not a tool that can be called here"));
                 ToolKind::Refused(String::new())
             }
         };

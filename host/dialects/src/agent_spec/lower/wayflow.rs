@@ -124,7 +124,7 @@ impl<'c> Lowering<'c> {
             .iter()
             .find(|property| agent.output(&site.unmapped("output_mapping", &property.title)).is_none());
         if let Some(property) = unknown {
-            let message = format!("`{}` is no output of its agent: declare it there", property.title);
+            let message = format!("`{}` is not an output of its agent: declare it there", property.title);
             self.refuse(site.component, message);
         }
         node

@@ -63,7 +63,7 @@ fn goes_on_within(check: &Check<'_>, map: &Node, chain: &[&Node], name: &SourceT
         for edge in edges.iter().filter(leaves) {
             let (field, target) = (edge.field, check.id(edge.to));
             let message = format!(
-                "`{field}` of node `{id}` leads to `{target}`, which is no part of the branch of the map `{}`",
+                "`{field}` of node `{id}` leads to `{target}`, which is not part of the branch of the map `{}`",
                 map.id.value
             );
             let help = match of_run[edge.to] {

@@ -148,7 +148,7 @@ impl Parser<'_> {
                 Ok(Node::State)
             } else {
                 self.at -= 1;
-                Err(self.problem("`state` alone is no value; name one of its entries: `state.name`".to_owned()))
+                Err(self.problem("`state` alone is not a value; name one of its entries: `state.name`".to_owned()))
             };
         }
         if let Some((_, key)) = self.names.iter().find(|(name, _)| *name == word) {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         loop {
             let Kind::Word(word) = &self.now().kind else { return Err(self.unexpected()) };
             let Some(known) = methods::TYPES.iter().find(|known| *known == word) else {
-                return Err(self.problem(format!("`{word}` is no type that conditions know")));
+                return Err(self.problem(format!("`{word}` is not a type that conditions know")));
             };
             types.push(*known);
             self.at += 1;

@@ -111,7 +111,7 @@ impl ClientEvents for Record {
 pub(crate) fn fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 

@@ -160,7 +160,10 @@ impl Keys {
         if configuration.issuer != self.issuer {
             return Err(format!("`{}` is of another issuer", self.configuration));
         }
-        let place: Url = configuration.jwks_uri.parse().map_err(|error| format!("it names no keys: {error}"))?;
+        let place: Url = configuration
+            .jwks_uri
+            .parse()
+            .map_err(|error| format!("its `jwks_uri` is not a valid address: {error}"))?;
         // Whoever can write into the document could name any server, of this network, too.
         match place.origin() == self.configuration.origin() {
             true => Ok(place),

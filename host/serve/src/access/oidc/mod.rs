@@ -120,7 +120,7 @@ impl Provider {
     fn new(settings: OidcSettings) -> Result<Self, OidcError> {
         let wrong = |reason: String| OidcError { issuer: settings.issuer.clone(), reason };
         let address = |text: &str| -> Result<Url, OidcError> {
-            let url: Url = text.parse().map_err(|error| wrong(format!("`{text}` is no address: {error}")))?;
+            let url: Url = text.parse().map_err(|error| wrong(format!("`{text}` is not a valid address: {error}")))?;
             let is_here = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
             match url.scheme() {
                 "https" => Ok(url),

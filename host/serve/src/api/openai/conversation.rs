@@ -173,7 +173,7 @@ impl Message {
         let text = match members.get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => parts.iter().map(part).collect::<Option<String>>().ok_or_else(|| {
-                let detail = format!("`{place}.content` has a part that is no text; others are not supported");
+                let detail = format!("`{place}.content` has a part that is not text; others are not supported");
                 refused(name, detail)
             })?,
             None | Some(Value::Null) if role == Role::Assistant => String::new(),

@@ -158,7 +158,7 @@ pub(in crate::mesh) async fn report(
         Some((agent, channels.iter().find(|channel| channel.provider == provider)?))
     });
     let (agent, channel) = has_one.ok_or_else(|| format!("no agent has a channel `{provider}`"))?;
-    let provider = Provider::named(provider).ok_or_else(|| format!("`{provider}` is no channel"))?;
+    let provider = Provider::named(provider).ok_or_else(|| format!("`{provider}` is not a channel"))?;
     let seat = mesh.own(&agent.name);
     let ear = Ear { seat: &seat, provider };
     let named = channel_id.or(channel.post_channel.as_deref()).map(str::trim).filter(|named| !named.is_empty());

@@ -68,7 +68,7 @@ async fn is_for_us(
     let names = || std::iter::once(&message.chat).chain(&message.also);
     let is_heard = channel.listen_channels.is_empty() || names().any(|name| channel.listen_channels.contains(name));
     if !is_heard && asked.is_none() {
-        return Ok(Err("its chat is none of `listen_channels`"));
+        return Ok(Err("its chat is not one of `listen_channels`"));
     }
     if asked.is_some() {
         let operators = agent.human.as_ref().map(|human| &human.operator_ids[..]).unwrap_or_default();

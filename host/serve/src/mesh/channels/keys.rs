@@ -93,7 +93,10 @@ async fn read(server: &Server, mesh: &Mesh) -> Result<(Vec<Key>, Vec<String>), S
     if document.issuer != ISSUER {
         return Err(format!("`{place}` is of another issuer"));
     }
-    let keys: Url = document.jwks_uri.parse().map_err(|error| format!("`{place}` names no keys: {error}"))?;
+    let keys: Url = document
+        .jwks_uri
+        .parse()
+        .map_err(|error| format!("the `jwks_uri` of `{place}` is not a valid address: {error}"))?;
     // Whoever could write into the document could name any server.
     if keys.origin() != place.origin() {
         return Err(format!("the keys are not on the server of `{place}`"));

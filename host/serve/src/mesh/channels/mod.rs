@@ -215,7 +215,7 @@ async fn received(
     verify(&server, &mesh, provider, (&agent.name, &channel), (&headers, &body, is_near)).await?;
     peer.is_known();
     let unreadable = |reason: String| Problem::new(StatusCode::BAD_REQUEST, reason);
-    let text = std::str::from_utf8(&body).map_err(|_| unreadable("the body is no UTF-8".to_owned()))?;
+    let text = std::str::from_utf8(&body).map_err(|_| unreadable("the body is not valid UTF-8".to_owned()))?;
     let received = adapter::receive(&mesh, provider, &channel, text).await;
     let received = received.map_err(|reason| Problem::internal(&reason))?;
     if let Some(reason) = received.malformed {
@@ -231,7 +231,7 @@ async fn received(
         }
     }
     if let Some(reason) = ignored {
-        tracing::debug!(target: "hotcell::serve", agent = agent.name, channel = provider.word(), reason, "a post is no message for the mesh");
+        tracing::debug!(target: "hotcell::serve", agent = agent.name, channel = provider.word(), reason, "a post is not a message for the mesh");
     }
     Ok(axum::Json(received.reply).into_response())
 }
@@ -299,12 +299,12 @@ async fn of_teams(
         Ok(claims) => claims,
         Err(reason) => return Ok(Err(reason)),
     };
-    let Ok(activity) = serde_json::from_slice::<Value>(body) else { return Ok(Err("the body is no JSON")) };
+    let Ok(activity) = serde_json::from_slice::<Value>(body) else { return Ok(Err("the body is not valid JSON")) };
     let text = |name: &str| activity.get(name).and_then(Value::as_str);
     Ok(match (text("channelId"), text("serviceUrl"), claims.service_url.as_deref()) {
         (Some(channel), _, _) if !key.endorses(channel) => Err("the key may not sign for this channel"),
         (Some(_), Some(address), Some(claimed)) if address == claimed => Ok(()),
-        (None, _, _) => Err("the body names no channel"),
+        (None, _, _) => Err("the body does not name a channel"),
         _ => Err("the token is for another service"),
     })
 }

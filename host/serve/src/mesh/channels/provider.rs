@@ -16,7 +16,8 @@ pub(super) type Moved = BTreeMap<String, Url>;
 /// # Errors
 /// When its name is none.
 pub(super) fn address(moved: &Moved, host: &str) -> Result<Url, String> {
-    let usual = || Url::parse(&format!("https://{host}")).map_err(|error| format!("`{host}` is no name: {error}"));
+    let usual =
+        || Url::parse(&format!("https://{host}")).map_err(|error| format!("`{host}` is not a valid name: {error}"));
     moved.get(host).cloned().map_or_else(usual, Ok)
 }
 

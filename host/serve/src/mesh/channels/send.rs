@@ -81,7 +81,7 @@ pub(in crate::mesh) struct Text<'a> {
 pub(in crate::mesh) async fn post(server: &Server, mesh: &Mesh, text: &Text<'_>) -> Result<Posted, Failed> {
     let fail = |reason: String| Failed::for_good(reason);
     let provider = Provider::named(&text.channel.provider);
-    let provider = provider.ok_or_else(|| fail(format!("`{}` is no channel", text.channel.provider)))?;
+    let provider = provider.ok_or_else(|| fail(format!("`{}` is not a channel", text.channel.provider)))?;
     if text.channel.bot_token.is_none() {
         return Err(fail(format!("the channel `{}` of `{}` has no `bot_token`", provider.word(), text.seat)));
     }

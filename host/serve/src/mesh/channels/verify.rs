@@ -26,7 +26,7 @@ pub(super) fn slack(secret: &str, now: SystemTime, headers: &HeaderMap, body: &[
     let timestamp = one(headers, "x-slack-request-timestamp")?;
     let digest = hex::<DIGEST>(one(headers, "x-slack-signature")?.strip_prefix("v0=").unwrap_or_default())?;
     check(secret, &[b"v0:", timestamp.as_bytes(), b":", body], &digest)?;
-    let seconds: u64 = timestamp.parse().map_err(|_| "the timestamp is no number of seconds")?;
+    let seconds: u64 = timestamp.parse().map_err(|_| "the timestamp is not a number of seconds")?;
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     match now.abs_diff(seconds) > SKEW.as_secs() {
         true => Err("the timestamp is too far from the time here"),

@@ -8,7 +8,7 @@ bool exports_hotcell_plugin_hook_on(hc_text *point, hc_text *event, exports_hotc
     verdict->tag = EXPORTS_HOTCELL_PLUGIN_HOOK_VERDICT_PROCEED;
     if (!hc_is(*point, "before-tool-call")) return true;
     if (!hc_json_member(*event, "tool", &json) || !hc_json_text(json, &tool)) {
-        return hc_invalid_input(error, "the event names no tool");
+        return hc_invalid_input(error, "the event does not name a tool");
     }
     hc_log(INFO, "the tool %s is called", hc_string(tool));
     if (hc_config("refuse", &refused) && hc_is(tool, hc_string(refused))) {
