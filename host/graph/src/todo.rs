@@ -37,7 +37,7 @@ impl TodoTool {
             TodoTool::Add => "Adds a task to the to-do list and says its number",
             TodoTool::Done => "Marks a task of the to-do list as done",
             TodoTool::List => "Shows the to-do list",
-            TodoTool::Clear => "Empties the to-do list, for when its goal is none any more",
+            TodoTool::Clear => "Empties the to-do list, for when its goal no longer applies",
         }
     }
 

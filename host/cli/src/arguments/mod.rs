@@ -33,7 +33,7 @@ Exit codes:
   3    the run waits for an answer
   130  interrupted by Ctrl-C or SIGTERM (the run can be resumed), paused, or cancelled";
 
-/// Runs declarative agent graphs. Scripts and tools run in WebAssembly cells that reach nothing they were not granted.
+/// Runs declarative agent graphs. Scripts and tools run in WebAssembly cells, and can reach only what you grant.
 #[derive(Debug, Parser)]
 #[command(name = "hotcell", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -101,8 +101,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Remove compiled code from the cache; it is compiled again when needed
     ///
-    /// The cache holds at most 4 GiB, and drops what was not used for 60 days. To remove runs, use `hotcell runs prune`; to remove
-    /// data of plugins, `hotcell plugin remove --purge`.
+    /// The cache holds at most 4 GiB, and drops entries that were not used for 60 days. To remove runs, use `hotcell runs prune`; to remove
+    /// data of plugins, use `hotcell plugin remove --purge`.
     Clean(Clean),
     /// Print a shell completion script
     Completions(Completions),
@@ -122,7 +122,7 @@ pub(crate) struct New {
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
-    /// Remove only what was not used for this long, such as `12h` or `7d`; uses are recorded once a day
+    /// Remove only what was not used for this long, such as `12h` or `7d`; use is recorded once a day
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) unused_for: Option<Duration>,
     /// Show how much would be removed, without removing it

@@ -40,7 +40,7 @@ pub(crate) enum Plugin {
     New(PluginNew),
     /// Install the tools that build plugins in a language, once for all plugins
     ///
-    /// They go into a folder of hotcell's own. A project that has its own, in `node_modules` or `.venv`, uses those.
+    /// They are installed in a folder of hotcell's data. A project that has its own, in `node_modules` or `.venv`, uses those.
     Setup {
         /// Programming language
         #[arg(value_parser = languages())]
@@ -103,7 +103,7 @@ pub(crate) enum Plugin {
         plugin: String,
         #[command(flatten)]
         folders: PluginFolders,
-        /// Delete the data that it stored for this folder, too
+        /// Also delete the data that it stored for this folder
         #[arg(long)]
         purge: bool,
         /// Skip the confirmation prompt of `--purge`
@@ -126,11 +126,11 @@ pub(crate) enum Plugin {
     /// Run hostile guests, folders, graphs, servers and clients against this setup and report what stops them
     ///
     /// Each guest gets one sealed call without grants, under the limits that `hotcell.toml` sets for a plugin named
-    /// `hostile`, while a harmless guest has to keep answering. Agents in folders that nobody trusts, servers that an
-    /// agent was granted, and clients of `hotcell serve` are tried on this machine alone (127.0.0.1). Exits with 1 if one
-    /// of them was not stopped, or not as expected. Run it after an upgrade; it takes about a minute.
+    /// `hostile`, while a harmless guest has to keep answering. Agents in untrusted folders, hostile servers that an agent
+    /// was granted, and hostile clients of `hotcell serve` run on this machine only (127.0.0.1). Exits with 1 if one of
+    /// them was not stopped, or not as expected. Run it after an upgrade; it takes about a minute.
     Attack {
-        /// Folder of `.wat` and `.wasm` files, to run these guests alone [default: all that hotcell brings]
+        /// Folder of `.wat` and `.wasm` files, to run only these guests [default: everything built into hotcell]
         ///
         /// A comment `;; expect: deadline or out-of-fuel` at the top of a `.wat` file names the limits that may stop it;
         /// without one, any limit may.
@@ -210,7 +210,7 @@ pub(crate) struct PluginTest {
     /// Plugin folder
     #[arg(default_value = ".")]
     pub(crate) project: PathBuf,
-    /// Run only the cases with this in their names; repeatable
+    /// Run only cases whose names contain this text; repeatable
     #[arg(long = "case", value_name = "TEXT", conflicts_with = "update")]
     pub(crate) cases: Vec<String>,
     /// Show logs, standard error and usage of every case, not only of those that fail
@@ -221,7 +221,7 @@ pub(crate) struct PluginTest {
     pub(crate) component: Option<PathBuf>,
     /// Run the cases of a Python or JavaScript plugin without building it: not sealed, and without limits and fuel
     ///
-    /// The code runs as a program of this machine, with your permissions. Leave it out before you publish a plugin.
+    /// The code runs as a program on this machine, with your permissions. Leave it out before you publish a plugin.
     #[arg(long, conflicts_with_all = ["component", "update", "record"])]
     pub(crate) fast: bool,
     /// Store the current fuel use as the new baseline
@@ -230,7 +230,7 @@ pub(crate) struct PluginTest {
     /// Send HTTP requests for real and record the responses in the cases
     #[arg(long)]
     pub(crate) record: bool,
-    /// Agree to the directories outside their folder, and with `--record` to the servers, that the cases name
+    /// Allow the directories outside of the cases' folder that the cases name, and with `--record` the servers
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -276,7 +276,7 @@ pub(crate) struct PluginCall {
     /// Answer to the next question of the tool; repeatable, used in order
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) answers: Vec<String>,
-    /// Grant a component that is not installed all that it requests
+    /// Grant everything that it requests to a component that is not installed
     #[arg(long)]
     pub(crate) grant: bool,
     /// Default model of the plugin, as `provider:model`
@@ -295,7 +295,7 @@ pub(crate) struct PluginBench {
     /// Benchmark this component instead of building one
     #[arg(long, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
-    /// Agree to the directories outside their folder that the cases name
+    /// Allow the directories outside of the cases' folder that the cases name
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -317,7 +317,7 @@ pub(crate) struct Grant {
     /// Grant only this capability; repeatable
     #[arg(long, value_name = "CAPABILITY", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock", "random"])]
     pub(crate) only: Vec<String>,
-    /// Grant this capability beside those granted before; `all` means everything the plugin requests; repeatable
+    /// Grant this capability in addition to those granted before; `all` means everything the plugin requests; repeatable
     #[arg(long, value_name = "CAPABILITY", conflicts_with = "only", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock", "random", "all"])]
     pub(crate) add: Vec<String>,
     /// Grant nothing; the plugin runs without the capabilities it requests

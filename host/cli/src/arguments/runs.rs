@@ -49,11 +49,11 @@ pub(crate) enum RunsCommand {
         #[arg(long, conflicts_with = "json")]
         entries: bool,
     },
-    /// Fork a run at an entry and run on from there
+    /// Fork a run at an entry and continue from there
     ///
-    /// The fork is a run of its own. It has the entries of the run up to that one; models, tools and people that answered
-    /// before are not asked again. Whatever would act outside of the fork is withheld and listed, unless
-    /// `--allow-effects` lets it happen; a fork that goes no further without it ends as `stopped`.
+    /// The fork is a new run. It starts with the entries of the run up to that one; models, tools and people that answered
+    /// before are not asked again. Effects outside of the fork are withheld and listed, unless `--allow-effects` allows
+    /// them; a fork that cannot continue without one ends as `stopped`.
     Fork(Fork),
     /// Compare two runs place by place: first difference, state, fuel, tokens and cost
     ///
@@ -81,9 +81,9 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Follow a run that another process works on, until it ends or waits
+    /// Follow a run that another process is working on, until it ends or waits
     ///
-    /// Prints each node when it is done, beginning with those that are done already, and exits as `hotcell run` would.
+    /// Prints each node as it completes, starting with those that already have, and exits as `hotcell run` does.
     Watch {
         /// Run id, or a unique prefix of it
         run: String,
@@ -139,8 +139,8 @@ pub(crate) enum RunsCommand {
     Listen(Listen),
     /// Pause a run until it is resumed
     ///
-    /// A run that is being worked on finishes the nodes that run, and rests before the next ones. Answers that come
-    /// meanwhile are kept. Nothing but `hotcell runs resume` goes on with it, not even a server that serves its agent.
+    /// A run that is being worked on finishes its current nodes and stops before the next ones. Answers that arrive
+    /// meanwhile are kept. Only `hotcell runs resume` continues it; a server that serves its agent does not.
     Pause {
         /// Run id, or a unique prefix of it
         run: String,
@@ -160,8 +160,8 @@ pub(crate) struct Fork {
     /// Number of the last entry that the fork keeps; see `hotcell runs show --entries`
     #[arg(long, value_name = "ENTRY", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) at: u64,
-    /// Value of the state, as JSON or text, as if the node had written it that completed with the entry; repeatable. With
-    /// entry 1, a value that the run is given
+    /// Value of the state, as JSON or text, as if written by the node that completed with the entry; repeatable. With
+    /// entry 1, an initial value of the run
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = set)]
     pub(crate) set: Vec<(String, Value)>,
     /// Input to use instead of the run's own; requires entry 1

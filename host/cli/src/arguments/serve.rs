@@ -56,7 +56,7 @@ pub(crate) struct Serve {
     /// How long runs may take to finish on shutdown, such as `20s`
     #[arg(long, default_value = "20s", value_name = "TIME", value_parser = age)]
     pub(crate) drain: Duration,
-    /// How to detect changed agent files: `auto` (by events of the system), `off`, or by polling at this interval, such as `5s` for
+    /// How to detect changed agent files: `auto` (by file system events), `off`, or by polling at this interval, such as `5s` for
     /// network folders
     #[arg(long, default_value = "auto", value_name = "auto|off|TIME", value_parser = watching)]
     pub(crate) watch: hotcell_serve::Watching,

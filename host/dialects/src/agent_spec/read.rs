@@ -84,8 +84,8 @@ fn is_configuration(root: Located<'_>, sources: &Sources<'_>, diagnostics: &mut 
     let error = match &root.node.kind {
         Kind::Map(_) if root.is_component() || root.reference().is_some() => return true,
         Kind::Map(_) if root.node.get(REFERENCED).is_some() => Diagnostic::error(format!(
-            "the file has only `{REFERENCED}`: it holds parts of a configuration and is none itself, for want of a \
-             `{COMPONENT_TYPE}` at its top"
+            "the file has only `{REFERENCED}`: it holds parts of a configuration, and is not a configuration itself \
+             because `{COMPONENT_TYPE}` is missing at its top"
         ))
         .help("load the configuration that uses these parts, and hand this file in beside it"),
         Kind::Map(_) => Diagnostic::error(format!("the field `{COMPONENT_TYPE}` is missing at the top of the file"))

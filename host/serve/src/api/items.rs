@@ -91,7 +91,7 @@ fn check_key(key: &str) -> Result<(), Problem> {
     match (1..=KEY).contains(&key.len()) && !key.contains(char::is_control) {
         true => Ok(()),
         false => Err(Problem::unprocessable(format!(
-            "a key has 1 to {KEY} bytes and no control characters, and `{}` is none",
+            "`{}` is not a valid key: it has to have 1 to {KEY} bytes and no control characters",
             shown(key)
         ))),
     }

@@ -96,7 +96,7 @@ pub(super) fn check_id(id: &str) -> Result<(), Problem> {
     match !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_plain) {
         true => Ok(()),
         false => Err(Problem::unprocessable(format!(
-            "the id of a thread has 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`, and `{}` is none",
+            "`{}` is not a valid thread id: it has to have 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`",
             shown(id)
         ))),
     }
