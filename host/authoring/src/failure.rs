@@ -72,6 +72,14 @@ pub enum BuildError {
         /// The project.
         directory: PathBuf,
     },
+    /// The code uses a capability that the plugin does not ask for.
+    #[error("the code uses `{capability}`; ask for it with `{line}` under `capabilities` in `plugin!`")]
+    NotRequested {
+        /// Its key.
+        capability: &'static str,
+        /// What to write.
+        line: &'static str,
+    },
     /// Cases of this language are played in a cell only.
     #[error(
         "cases of plugins in {language} are played in a cell only, because building one takes a moment; leave `--fast` out"

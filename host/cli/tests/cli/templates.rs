@@ -39,15 +39,19 @@ pub(crate) fn text(output: &Output) -> String {
 
 /// A new plugin, in a folder of the name that comes back.
 pub(crate) fn made(language: &str, kind: &str) -> (Desk, String) {
+    // Projects that share a folder of cargo's need names of their own.
+    made_as(&format!("acme:{kind}"), language, kind)
+}
+
+/// The same with a name that no other test of plugins in Rust uses.
+pub(crate) fn made_as(name: &str, language: &str, kind: &str) -> (Desk, String) {
     let desk = Desk::new();
     // Packages for JavaScript are installed once for many tests.
     #[cfg(unix)]
     if let Some(packages) = env::var_os("HOTCELL_NODE_MODULES") {
         std::os::unix::fs::symlink(packages, desk.path("node_modules")).unwrap();
     }
-    // Projects that share a folder of cargo's need names of their own.
-    let name = format!("acme:{kind}");
-    let made = hotcell(&desk, &["plugin", "new", &name, "--kind", kind, "--lang", language]);
+    let made = hotcell(&desk, &["plugin", "new", name, "--kind", kind, "--lang", language]);
     assert!(made.status.success(), "{}", text(&made));
     (desk, name.replace(':', "-"))
 }
