@@ -72,15 +72,39 @@
     }
   }
 
+  // What stands before a condition, behind which a brace begins a block. Behind other brackets it begins the body of a function.
+  const BEFORE_CONDITION = /\b(?:if|for|for\s+await|while|switch|catch|with)\s*$/;
+  // How much of a text is looked at before a brace.
+  const MOST_BEFORE = 500;
+
   // Whether a file waits for something while it is evaluated, outside of its functions.
   function waits(text) {
-    let open = 0;
+    const before = (end, from = 0) => text.slice(Math.max(from, end - MOST_BEFORE), end);
+    const open = [];
+    let functions = 0;
+    // The last brackets before a brace, which may be the parameters of a function.
+    let last;
     for (let at = 0; at < text.length; ) {
       const next = behind(text, at);
       if (next > at) { at = next; continue; }
-      if (open === 0 && /^await\b/.test(text.slice(at, at + 6)) && !/[\w$.]/.test(text[at - 1] ?? "")) return true;
-      if (text[at] === "{") open += 1;
-      if (text[at] === "}") open -= 1;
+      const sign = text[at];
+      if (functions === 0 && /^await\b/.test(text.slice(at, at + 6)) && !/[\w$.]/.test(text[at - 1] ?? "")) return true;
+      if (sign === "{") {
+        const between = last ? before(at, last.to) : "";
+        // The type of a result may stand between them, and have braces itself.
+        const isBehind = last !== undefined && /^\s*(?::[^;=]*)?$/.test(between) && !BEFORE_CONDITION.test(before(last.from));
+        const isType = isBehind && /[:|&<,]\s*$/.test(between);
+        const isFunction = /=>\s*$/.test(before(at)) || (isBehind && !isType);
+        open.push({ at, isFunction, last: isType ? last : undefined });
+        functions += isFunction ? 1 : 0;
+        last = undefined;
+      } else if (CLOSES[sign]) open.push({ at, isFunction: false });
+      else if (sign === ")" || sign === "]" || sign === "}") {
+        const closed = open.pop();
+        functions -= closed?.isFunction ? 1 : 0;
+        if (sign === ")" && closed) last = { from: closed.at, to: at + 1 };
+        if (sign === "}") last = closed?.last;
+      } else if (sign === ";") last = undefined;
       at += 1;
     }
     return false;

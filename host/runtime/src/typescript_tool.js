@@ -18,9 +18,16 @@
   });
 
   const write = process.stdout.write.bind(process.stdout);
+  const exit = process.exit.bind(process);
+  const later = globalThis.setTimeout;
   const answer = (object) => {
-    write(`\n${JSON.stringify(object)}\n`);
-    process.exit(0);
+    const end = () => {
+      write(`\n${JSON.stringify(object)}\n`);
+      exit(0);
+    };
+    // The exit of a module that has waited for something is lost. A timer ends it; what other timers write before that is no answer.
+    later(end, 0);
+    end();
   };
 
   // --- The text of a file -------------------------------------------------------------------------------------------------
