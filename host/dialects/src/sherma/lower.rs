@@ -230,7 +230,8 @@ impl Lowering<'_, '_, '_> {
             Body::LoadSkills(text) => {
                 let skills = formula(text, "`skill_ids`", &Wanted::List)?;
                 let action = LoadSkillsAction { conversation: MESSAGES.into(), skills };
-                if self.source.skills.is_empty() {
+                // Where skills are declared and cannot be used, that is reported.
+                if self.source.skills.is_empty() && self.scope.items("skills").is_empty() {
                     let error = self.error(&node.name, "a `load_skills` node needs `skills`".into(), &node.name.span);
                     self.reader.report(error.help("declare the skills at the top of the file"));
                 }

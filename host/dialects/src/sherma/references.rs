@@ -58,7 +58,7 @@ impl Scope<'_, '_, '_> {
     }
 
     /// The items of a list at the top of the file, as they are written.
-    fn items(&self, section: &str) -> &[document::Node] {
+    pub(super) fn items(&self, section: &str) -> &[document::Node] {
         match self.reader.document().root.get(section).map(|entry| &entry.value.kind) {
             Some(Kind::List(items)) => items,
             _ => &[],
@@ -100,7 +100,11 @@ impl Scope<'_, '_, '_> {
             let error = Diagnostic::error(message).at(&node.name.span).node(&*node.name);
             self.reader.report(error.help("keep one of them; `tools` may be added to any"));
         }
-        if let (SubAgentTools::All(span), []) = (&call.sub_agents, &self.source.sub_agents[..]) {
+        // Where sub-agents are declared and cannot be used, that is reported.
+        if let SubAgentTools::All(span) = &call.sub_agents
+            && self.source.sub_agents.is_empty()
+            && self.items("sub_agents").is_empty()
+        {
             let error =
                 Diagnostic::error("`use_sub_agents_as_tools` is set, and the file has no `sub_agents`").at(span);
             self.reader.report(error.node(&*node.name).help("declare them at the top of the file, or remove the flag"));
