@@ -1,6 +1,7 @@
 //! Asking a model within a conversation that is kept in the state.
 
 mod condense;
+mod telling;
 mod window;
 
 use std::ops::Range;
@@ -307,20 +308,16 @@ impl Prompt {
             }
             Said::Messages(list) => list.evaluate(state).map_err(PartError::Missing)?,
         };
-        let Value::List(mut list) = list else {
+        let Value::List(list) = list else {
             return Err(PartError::NotAList(list.a_kind()));
         };
-        if list.iter().any(conversation::is_aside) {
-            list = list.iter().filter(|message| !conversation::is_aside(message)).cloned().collect();
-        }
         if let (0, Some(summary)) = (*left_out, summary) {
             self.messages.push(of_state(&summary.message()));
         }
-        let more = summary.map_or(0, |summary| summary.messages - *left_out).min(list.len());
-        *left_out += more;
-        let first = most.map_or(0, |most| first_of_last(&list, most));
+        let telling = Telling::of(&list, summary.map_or(0, |summary| summary.messages - *left_out), most);
+        *left_out += telling.left_out;
         let from = self.messages.len();
-        for value in (more.max(first)..list.len()).filter_map(|place| list.get(place)) {
+        for value in telling.places.iter().filter_map(|place| list.get(*place)) {
             self.messages.push(of_state(&conversation::to_message(value).map_err(PartError::Unreadable)?));
         }
         let range = from..self.messages.len();
@@ -330,15 +327,6 @@ impl Prompt {
         self.listed.push(range);
         Ok(())
     }
-}
-
-/// Where the last so many messages of a list begin, with the call that the first ones answer.
-fn first_of_last(list: &List, most: usize) -> usize {
-    let mut first = list.len().saturating_sub(most);
-    while first > 0 && list.get(first).and_then(conversation::speaker) == Some(Speaker::Tool) {
-        first -= 1;
-    }
-    first
 }
 
 /// A message of the state, for a model.
