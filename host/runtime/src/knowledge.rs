@@ -222,7 +222,10 @@ async fn complete(
     people: &dyn People,
 ) -> Result<Complete, KnowledgeProblem> {
     let defaults = Settings::default();
-    let fully_said = source.embedding_model.is_some() && source.chunk_size.is_some() && source.chunk_overlap.is_some();
+    let named = context.environment().get(MODEL_VARIABLE);
+    // A person who is there has the last word on a model that the source leaves open.
+    let model = source.embedding_model.clone().or_else(|| named.clone().filter(|_| !context.is_interactive()));
+    let fully_said = model.is_some() && source.chunk_size.is_some() && source.chunk_overlap.is_some();
     let node = source.node.as_str();
     if !fully_said && !context.is_interactive() {
         return Err(KnowledgeProblem::NotBuilt);
@@ -238,12 +241,9 @@ async fn complete(
         let wrong = |cause| KnowledgeProblem::NoNumber { answer: answer.to_owned(), what, cause };
         answer.trim().parse::<usize>().map_err(wrong)
     };
-    let embedding_model = match &source.embedding_model {
-        Some(model) => model.clone(),
-        None => {
-            let default = context.environment().get(MODEL_VARIABLE);
-            ask(people, node, "Which embedding model?".to_owned(), &[], default.as_deref()).await?
-        }
+    let embedding_model = match model {
+        Some(model) => model,
+        None => ask(people, node, "Which embedding model?".to_owned(), &[], named.as_deref()).await?,
     };
     let chunk_size = match source.chunk_size {
         Some(size) => size as usize,

@@ -27,8 +27,8 @@ pub struct KnowledgeError {
 pub enum KnowledgeProblem {
     /// The source leaves something open, and nobody can be asked
     #[error(
-        "it is not built; set `embedding_model`, `chunk_size` and `chunk_overlap` in the node, or run the graph once on a \
-         terminal"
+        "it is not built; set `embedding_model`, `chunk_size` and `chunk_overlap` in the node (the environment variable \
+         `HOTCELL_EMBEDDING_MODEL` names the model of nodes that name none), or run the graph once on a terminal"
     )]
     NotBuilt,
     /// The person does not want it built

@@ -64,6 +64,34 @@ async fn an_agent_with_a_tool_loop_is_told_what_its_documents_say() {
     assert!(desk.path("documents.yaml").is_file());
 }
 
+#[tokio::test]
+async fn a_node_that_names_no_embedding_model_has_the_operators_and_keeps_it() {
+    let desk = Desk::of("graph.yaml", &graph("[a.md]").replace("embedding_model: test:words\n", "description: x\n"));
+    desk.write("a.md", "A queen lays eggs in the hive.\n");
+    let refusal = desk.refusal();
+    assert!(
+        refusal.contains("asked for `embedding_model`") && refusal.contains("`HOTCELL_EMBEDDING_MODEL`"),
+        "{refusal}"
+    );
+
+    let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
+    // Once it is built, it is asked with the model that it was built with.
+    for named in ["test:words", "test:others"] {
+        let environment = [
+            ("HOTCELL_MODEL", "test:small".to_owned()),
+            ("HOTCELL_MODEL_URL", model.base_url()),
+            ("HOTCELL_EMBEDDING_MODEL", named.to_owned()),
+        ];
+        let environment = Environment::of(environment.map(|(name, value)| (name.to_owned(), value)));
+        let host = Host::new(HostOptions { environment, ..HostOptions::isolated() }).unwrap();
+        let agent = host.load(&desk.path("graph.yaml")).unwrap_or_else(|failure| panic!("{failure}"));
+        let given = RunInput { input: Some("what of queen and hive?".to_owned()), ..RunInput::default() };
+        let report = host.run(&agent, given, Desk::session(Arc::new(Nobody))).await.unwrap();
+        let found = output(&report);
+        assert!(found.contains("A queen lays eggs in the hive."), "{named}: {found}");
+    }
+}
+
 /// A PDF of one page with this text.
 fn pdf(text: &str) -> Vec<u8> {
     let stream = format!("BT /F1 12 Tf 72 720 Td ({text}) Tj ET");

@@ -141,7 +141,7 @@ fn documents_are_there(check: &Check<'_>, node: &Node, rag: &Rag) {
 
 fn can_be_built(check: &Check<'_>, node: &Node, rag: &Rag) {
     let fields = [
-        ("embedding_model", rag.embedding_model.is_some()),
+        ("embedding_model", rag.embedding_model.is_some() || check.surroundings.embedding_model().is_some()),
         ("chunk_size", rag.chunk_size.is_some()),
         ("chunk_overlap", rag.chunk_overlap.is_some()),
     ];
@@ -154,6 +154,11 @@ fn can_be_built(check: &Check<'_>, node: &Node, rag: &Rag) {
         node.id.value,
         list(&missing)
     );
-    let help = "set them in the node, or run the graph once on a terminal";
+    let variable = if missing.contains(&"embedding_model") {
+        " (the environment variable `HOTCELL_EMBEDDING_MODEL` names the model of nodes that name none)"
+    } else {
+        ""
+    };
+    let help = format!("set them in the node{variable}, or run the graph once on a terminal");
     check.reader.report(check.error(node, message, &node.id.span).help(help));
 }
