@@ -111,7 +111,9 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
     let documents = fields.texts("documents", Optional).unwrap_or_default();
     fields.finish(|unknown| match unknown {
         "nodes" | "start" => Some("a graph belongs into `graph.yaml`".to_owned()),
-        "tools" => Some("an agent has all of its `global_tools`".to_owned()),
+        "tools" | "enabled_tools" => {
+            Some("an agent has the tools that `global_tools` lists, and those of its own files".to_owned())
+        }
         _ => None,
     });
     Some(Config {

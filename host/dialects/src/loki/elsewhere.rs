@@ -40,11 +40,19 @@ const TEAMMATES: Feature = Feature {
     details: &[],
 };
 
-/// What is about people at a terminal of that program. Without it the agent is the same.
-const OF_ITS_TERMINAL: [(&str, &str); 2] = [
+/// What is about people at a terminal of that program, and about long conversations with them. Without it the agent is the same.
+const OF_ITS_TERMINAL: [(&str, &str); 6] = [
     ("agent_session", "a run begins anew; runs of one conversation have the same `--thread`"),
     ("enabled_macros", "macros belong to the terminal of another program"),
+    ("compression_model", NOT_COMPRESSED),
+    ("compression_threshold", NOT_COMPRESSED),
+    ("compression_keep_last", NOT_COMPRESSED),
+    (
+        "max_tool_result_chars",
+        "the model is told what a tool gives as it is; `output` below `[budget.NAME]` in `hotcell.toml` limits what a tool may give",
+    ),
 ];
+const NOT_COMPRESSED: &str = "the model is told the conversation as it is, whatever its length";
 
 /// Looks at such fields of a graph.
 pub(super) fn of_graph(fields: &mut Fields<'_, '_>) {
