@@ -94,6 +94,11 @@ pub trait Surroundings {
     /// The tools that files of the agent's own folder define, in their order. The error says what is wrong with such a file.
     fn own_tools(&self) -> Result<Vec<OwnTool>, Unavailable>;
 
+    /// The file of the project that is one tool of this name (`functions/tools/NAME.sh`).
+    fn tool_file(&self, _name: &str) -> Imported {
+        Imported::Missing { searched: Vec::new() }
+    }
+
     /// Whether a tool runs commands in hotcell's own sealed shell.
     fn is_sealed_shell(&self, _tool: &str) -> bool {
         false

@@ -402,6 +402,10 @@ impl Surroundings for AgentSurroundings<'_> {
         TimeZone::get(name).is_ok()
     }
 
+    fn tool_file(&self, name: &str) -> Imported {
+        self.find_tool_file(name)
+    }
+
     fn is_sealed_shell(&self, tool: &str) -> bool {
         self.reach.tools.is_carried(tool)
     }

@@ -52,6 +52,10 @@ const CARRIED: [(&str, &str, &str); 1] =
     [("execute_command", "execute_command.sh", include_str!("execute_command.sh"))];
 /// Behind the full name of a function that is called with a list, the entry `arguments`, by the places of its parameters.
 const BY_PLACE: &str = "(*)";
+/// Behind the full name of a function that is the only tool of its file and has the file's name.
+const BY_FILE: &str = "(file)";
+/// The function of such a file.
+const ONLY: &str = "run";
 /// How often a file may name further modules, each time after those that it named before were looked for.
 const MAX_ROUNDS: usize = 64;
 
@@ -147,6 +151,14 @@ impl PythonTools {
                 let near = near.map(str::to_owned);
                 Err(FunctionError::Missing { function: function.to_owned(), file: file.to_owned(), near })
             }
+        }
+    }
+
+    /// The full name of the tool of a file that is one tool, `name`: what a shell file declares for itself, or the function `run`.
+    pub(crate) fn file_tool(&self, place: &Place<'_>, file: &str, name: &str) -> Result<String, FunctionError> {
+        match extension(file) {
+            "sh" => self.tool(place, file, name),
+            _ => Ok(self.tool(place, file, ONLY)? + BY_FILE),
         }
     }
 
@@ -314,18 +326,20 @@ impl PythonTools {
 
     /// The file and the function of the full name of a function of a Python file.
     pub(crate) fn place(name: &str) -> Option<(&str, &str)> {
-        name.strip_prefix("py:")?.rsplit_once('/')
+        let name = name.strip_prefix("py:")?;
+        name.strip_suffix(BY_FILE).unwrap_or(name).rsplit_once('/')
     }
 
     fn find(&self, name: &str) -> Option<(Arc<PythonFile>, String, String)> {
-        let (file, function) = name.strip_prefix(prefix(name)?)?.rsplit_once('/')?;
+        let plain = name.strip_suffix(BY_FILE).unwrap_or(name);
+        let (file, function) = plain.strip_prefix(prefix(name)?)?.rsplit_once('/')?;
         let loaded = self.files().get(file)?.clone().ok()?;
         Some((loaded, file.to_owned(), function.to_owned()))
     }
 
     /// What a model is told about a function, by its full name.
-    pub(crate) fn describe(&self, name: &str) -> Option<ToolSpec> {
-        let (file, _, function) = self.find(name)?;
+    pub(crate) fn describe(&self, full: &str) -> Option<ToolSpec> {
+        let (file, path, function) = self.find(full)?;
         if let Some(function) = function.strip_suffix(BY_PLACE) {
             let list = json!({ "arguments": { "type": "array" } });
             let parameters = json!({ "type": "object", "properties": list, "required": ["arguments"] });
@@ -334,7 +348,8 @@ impl PythonTools {
         let Some(Described::Tool { description, parameters, .. }) = file.tools.get(&function).cloned() else {
             return None;
         };
-        Some(ToolSpec { name: function, description, parameters })
+        let spoken = if full.ends_with(BY_FILE) { stem(&path) } else { function };
+        Some(ToolSpec { name: spoken, description, parameters })
     }
 
     /// Calls a function by its full name. A question without an answer ends the call; it is repeated with the answer.
@@ -421,6 +436,11 @@ pub(crate) fn harness_of(wanted: &str) -> Option<&'static str> {
 
 fn extension(file: &str) -> &str {
     file.rsplit('.').next().unwrap_or_default()
+}
+
+/// The name of a file without its folder and its extension.
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn full_name(file: &str, function: &str) -> String {

@@ -19,14 +19,14 @@ use super::lower_node::{agent_loop, at_once, with_more};
 use super::read::{model, variables};
 use super::schema::{Model, Variable};
 use super::{
-    Declarations, INPUT_KEY, documents, elsewhere, mcp_tools, missing_tool_help, model_help, own_tools, placeholders,
-    remark_on_tool, server_functions, skills,
+    Declarations, INPUT_KEY, documents, elsewhere, global_tools, mcp_tools, model_help, own_tools, placeholders,
+    server_functions, skills,
     spawning::{self, Spawning},
     start_time, tool_name,
 };
 use crate::document::Need::{Optional, Required};
 use crate::document::{Document, Kind, Owner, Place, Reader, SourceText};
-use crate::surroundings::{ServerState, Surroundings, ToolState};
+use crate::surroundings::{ServerState, Surroundings};
 
 /// The node that asks the model, and the one that ends the run.
 const NODES: [&str; 2] = ["agent", "end"];
@@ -144,16 +144,8 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
     }
     let own = own_tools(surroundings);
     for tool in config.tools.iter().filter(|tool| own.iter().all(|own| own.name != tool_name(tool))) {
-        let error = match surroundings.tool(tool_name(tool)) {
-            ToolState::Usable => {
-                remark_on_tool(tool, surroundings).into_iter().for_each(|remark| reader.report(remark));
-                continue;
-            }
-            ToolState::Missing => Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
-                .help(missing_tool_help(tool_name(tool))),
-            ToolState::Unusable(reason) => Diagnostic::error(reason),
-        };
-        reader.report(error.at(&tool.span));
+        let remark = global_tools::remark(tool, Severity::Error, surroundings);
+        remark.into_iter().for_each(|remark| reader.report(remark));
     }
     if let Some(spawning) = &config.spawning {
         spawning.check(surroundings, &mut |diagnostic| reader.report(diagnostic));
@@ -192,9 +184,8 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
 fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     // A tool of the agent's own is meant before one of the host's with the same name.
     let own = own_tools(surroundings);
-    let of_host =
-        config.tools.iter().map(|tool| tool_name(tool)).filter(|name| own.iter().all(|own| own.name != *name));
-    let mut tools: Vec<String> = of_host.map(str::to_owned).collect();
+    let of_host = config.tools.iter().filter(|tool| own.iter().all(|own| own.name != tool_name(tool)));
+    let mut tools: Vec<String> = of_host.map(|tool| global_tools::full_name(tool, surroundings)).collect();
     tools.extend(own.iter().map(|own| own.full_name.clone()));
     tools.extend(config.servers.iter().flat_map(|server| server_functions(server, surroundings)));
     let mut seen = HashSet::new();

@@ -19,7 +19,7 @@ use super::schema::{
 };
 use super::skills::Named;
 use super::spawning::Spawning;
-use super::{INPUT_KEY, mcp_function, own_tools, placeholders, server_functions, tool_name};
+use super::{INPUT_KEY, global_tools, mcp_function, own_tools, placeholders, server_functions, tool_name};
 use crate::document::SourceText;
 use crate::surroundings::{CALLBACK, PluginNodeState, SYNC, Surroundings};
 
@@ -249,7 +249,7 @@ fn tools_of(source: &Source, entry: &str, surroundings: &dyn Surroundings) -> Ve
     }
     let declared = source.global_tools.iter().any(|tool| tool_name(tool) == name);
     let function = if declared { None } else { mcp_function(source, surroundings, name) };
-    vec![function.unwrap_or_else(|| name.to_owned())]
+    vec![function.unwrap_or_else(|| global_tools::full_name(entry, surroundings))]
 }
 
 fn agent(agent: &Agent) -> Option<Action> {

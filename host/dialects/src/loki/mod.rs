@@ -9,6 +9,7 @@ mod checks;
 mod config;
 mod documents;
 mod elsewhere;
+mod global_tools;
 mod lower;
 mod lower_node;
 mod mcp_tools;
@@ -155,51 +156,6 @@ fn knowledge_base(node: &schema::Node) -> Option<KnowledgeBaseSource> {
 pub fn both_files(folder: &str) -> Diagnostic {
     Diagnostic::error(format!("the folder `{folder}` holds both `config.yaml` and `graph.yaml`"))
         .help("remove one of them: `config.yaml` is for a tool loop, `graph.yaml` for a graph")
-}
-
-/// The tools of agents of the language that plugins of hotcell's have, and the plugins.
-const SHIPPED: [(&str, &[&str]); 3] = [
-    ("fs", &["fs_cat", "fs_read", "fs_ls", "fs_glob", "fs_grep", "fs_write", "fs_patch", "fs_mkdir", "fs_rm"]),
-    ("fetch", &["fetch_url", "fetch_url_via_curl", "web_search", "web_search_loki", "web_search_coyote"]),
-    ("dates", &["get_current_time"]),
-];
-
-/// Tools of that program that run programs of the machine.
-const PROGRAMS: [&str; 8] = [
-    "ast_grep",
-    "execute_py_code",
-    "execute_sql_code",
-    "git_command",
-    "open_link",
-    "query_jira_issues",
-    "send_mail",
-    "send_twilio",
-];
-
-/// What to do about a tool that is not there.
-fn missing_tool_help(tool: &str) -> String {
-    match SHIPPED.iter().find(|(_, tools)| tools.contains(&tool)) {
-        Some((plugin, _)) => format!(
-            "`{tool}` is a tool of the plugin `{plugin}`, which ships with hotcell: `hotcell plugin add {plugin}` adds it, and \
-             `hotcell plugin grant {plugin}` says what it may do"
-        ),
-        None if PROGRAMS.contains(&tool) => format!(
-            "`{tool}` runs programs of the machine, which sealed tools do not reach: leave it out, or put a plugin with a tool of that \
-             name into the plugins folder with `hotcell plugin add FILE`"
-        ),
-        None => "put a plugin with such a tool into the plugins folder with `hotcell plugin add FILE`".to_owned(),
-    }
-}
-
-/// What to know about a tool that can be used.
-fn remark_on_tool(tool: &document::SourceText, surroundings: &dyn Surroundings) -> Option<Diagnostic> {
-    let name = tool_name(tool);
-    let remark = Diagnostic::warning(format!("`{name}` runs in hotcell's sealed shell, never in that of this machine"));
-    let help = format!(
-        "programs that are not built in do not exist there, and of this machine's files it sees what `[grants.{name}]` in \
-         `hotcell.toml` grants"
-    );
-    surroundings.is_sealed_shell(name).then(|| remark.at(&tool.span).help(help))
 }
 
 /// What the providers of models are called, for whoever misspells one.

@@ -6,10 +6,10 @@ use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
 use hotcell_graph::ir::{Callable, Skill, SkillTool, SkillWords, Skills};
 
 use super::mcp_tools::Choice;
-use super::{missing_tool_help, own_tools, server_functions, tool_name};
+use super::{global_tools, own_tools, server_functions, tool_name};
 use crate::document::Need::Optional;
 use crate::document::{self, Entry, Fields, Kind, Node, Owner, Place, Reader, Spanned};
-use crate::surroundings::{ServerState, Surroundings, ToolState};
+use crate::surroundings::{ServerState, Surroundings};
 
 /// The state key that says which skills are loaded, which no template can name.
 const LOADED: &str = "(skills)";
@@ -206,14 +206,13 @@ fn granted(tool: &Name, surroundings: &dyn Surroundings, reader: &Reader<'_>) ->
     if let Some(own) = own_tools(surroundings).into_iter().find(|own| own.name == name) {
         return Some(own.full_name);
     }
-    let error = match surroundings.tool(name) {
-        ToolState::Usable => return Some(name.to_owned()),
-        ToolState::Missing => Diagnostic::error(format!("the tool `{}` is not known to the host", &*tool.value))
-            .help(missing_tool_help(name)),
-        ToolState::Unusable(reason) => Diagnostic::error(reason),
-    };
-    reader.report(error.at(&tool.span));
-    None
+    match global_tools::find(&tool.value, surroundings) {
+        Ok(full_name) => Some(full_name),
+        Err(error) => {
+            reader.report(error.at(&tool.span));
+            None
+        }
+    }
 }
 
 /// The functions of an MCP server that a skill grants.

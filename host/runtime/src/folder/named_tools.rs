@@ -1,5 +1,5 @@
 //! Tools that a file names and leaves to the host: any name, for which there is a tool of a plugin or a function of a Python
-//! file here.
+//! file here; and files of the project that are one tool each.
 
 use hotcell_dialects::{FileState, Imported, ServerState, Surroundings, ToolState, normal_name};
 
@@ -9,6 +9,12 @@ use super::{AgentSurroundings, python_function};
 const TOOLS_FILE: &str = "tools.py";
 /// What the full name of a function of an MCP server begins with.
 const SERVER: &str = "mcp:";
+/// Where a project has files that are one tool each, named after it.
+const TOOL_FILES: &str = "functions/tools";
+/// Their extensions, the first of which goes before the others.
+const TOOL_EXTENSIONS: [&str; 3] = ["sh", "py", "ts"];
+/// Letters that the name of such a tool may have, as models take no more.
+const MAX_NAME: usize = 64;
 /// How many Python files beside an agent are looked at.
 const MOST_FILES: usize = 100;
 
@@ -39,6 +45,22 @@ impl AgentSurroundings<'_> {
             _ => return several(name, &alike),
         }
         self.python_function_named(name, &normal)
+    }
+
+    /// The tool of the file `functions/tools/NAME` of the project, in the folder of the agent or the nearest root above it.
+    pub(super) fn find_tool_file(&self, name: &str) -> Imported {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        let files = TOOL_EXTENSIONS.map(|extension| format!("{TOOL_FILES}/{name}.{extension}"));
+        let is_name = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(fits);
+        let found = files.iter().filter(|_| is_name).find_map(|file| self.modules.file(file));
+        let Some(file) = found else {
+            return Imported::Missing { searched: files.iter().map(|file| format!("`{file}`")).collect() };
+        };
+        let file = self.path_in_project(&file);
+        match self.reach.python.file_tool(&self.place(Some(name)), &file, name) {
+            Ok(full_name) => Imported::Usable(full_name),
+            Err(error) => Imported::Unusable(error.to_string()),
+        }
     }
 
     /// The tool that the operator means.

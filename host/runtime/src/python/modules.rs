@@ -138,6 +138,12 @@ impl ProjectModules {
         })
     }
 
+    /// The file with this path below the nearest root that has it, relative to the agent's folder.
+    pub(crate) fn file(&self, path: &str) -> Option<String> {
+        let root = self.roots.iter().find(|root| self.sources.below(root).is_file(Path::new(path)))?;
+        Some(self.shown(&root.join(path)))
+    }
+
     /// A path as it is written from the agent's folder, with `/` between the parts.
     fn shown(&self, path: &Path) -> String {
         let (from, to): (Vec<_>, Vec<_>) = (self.folder.components().collect(), path.components().collect());

@@ -1,13 +1,13 @@
 //! Models and tools that a graph names.
 
 use hotcell_graph::closest;
-use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::diagnostic::{Diagnostic, Severity};
 
 use super::super::schema::{Body, Llm};
-use super::super::{SERVER_HELP, mcp_function, missing_tool_help, model_help, remark_on_tool, tool_name};
+use super::super::{SERVER_HELP, global_tools, mcp_function, model_help, tool_name};
 use super::Check;
 use crate::document::SourceText;
-use crate::surroundings::{ServerState, ToolState};
+use crate::surroundings::ServerState;
 
 pub(super) fn models(check: &Check<'_>) {
     let unknown =
@@ -30,17 +30,8 @@ pub(super) fn models(check: &Check<'_>) {
 
 pub(super) fn tools(check: &Check<'_>) {
     for tool in &check.source.global_tools {
-        let warning = match check.surroundings.tool(tool_name(tool)) {
-            ToolState::Usable => {
-                let remark = remark_on_tool(tool, check.surroundings);
-                remark.into_iter().for_each(|remark| check.reader.report(remark));
-                continue;
-            }
-            ToolState::Missing => Diagnostic::warning(format!("the tool `{}` is not known to the host", &**tool))
-                .help(missing_tool_help(tool_name(tool))),
-            ToolState::Unusable(reason) => Diagnostic::warning(reason),
-        };
-        check.reader.report(warning.at(&tool.span));
+        let remark = global_tools::remark(tool, Severity::Warning, check.surroundings);
+        remark.into_iter().for_each(|remark| check.reader.report(remark));
     }
     if let Err(reason) = check.surroundings.own_tools() {
         check.reader.report(Diagnostic::warning(reason.to_string()));
@@ -115,14 +106,7 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
         return None;
     }
     if source.global_tools.iter().any(|declared| tool_name(declared) == name) {
-        return match check.surroundings.tool(name) {
-            ToolState::Usable => None,
-            ToolState::Missing => Some(
-                Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
-                    .help(missing_tool_help(name)),
-            ),
-            ToolState::Unusable(reason) => Some(Diagnostic::error(reason)),
-        };
+        return global_tools::find(tool, check.surroundings).err();
     }
     // Its file may define it, if it could be read.
     let own = match own {

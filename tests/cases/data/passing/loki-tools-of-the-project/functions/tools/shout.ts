@@ -1,0 +1,7 @@
+/**
+ * Shout a text.
+ * @param text what is shouted
+ */
+export function run(text: string): string {
+  return `${text.toUpperCase()}!`;
+}
