@@ -45,6 +45,11 @@ pub trait Surroundings {
         false
     }
 
+    /// Whether `agent` nodes of Loki graphs may have a fallback.
+    fn agents_fall_back(&self) -> bool {
+        false
+    }
+
     /// The embedding model that the operator names for files that cannot.
     fn embedding_model(&self) -> Option<String> {
         None

@@ -148,6 +148,7 @@ struct PythonSettings {
 #[serde(default, deny_unknown_fields)]
 struct Compatibility {
     jinja: bool,
+    agent_fallback: bool,
 }
 
 /// Which hooks there are, and what their failure means.
@@ -327,6 +328,11 @@ impl Settings {
     /// Whether texts with placeholders are templates of the Jinja language.
     pub fn renders_jinja(&self) -> bool {
         self.compat.jinja
+    }
+
+    /// Whether `agent` nodes of Loki graphs may have a fallback, as in later releases of the language.
+    pub fn agents_fall_back(&self) -> bool {
+        self.compat.agent_fallback
     }
 
     /// The import paths of which the operator says what they mean.

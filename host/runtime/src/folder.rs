@@ -340,6 +340,10 @@ impl Surroundings for AgentSurroundings<'_> {
         self.reach.settings.renders_jinja()
     }
 
+    fn agents_fall_back(&self) -> bool {
+        self.reach.settings.agents_fall_back()
+    }
+
     fn embedding_model(&self) -> Option<String> {
         self.context.environment().get(MODEL_VARIABLE)
     }

@@ -261,7 +261,9 @@ fn agent(agent: &Agent) -> Option<Action> {
         prompt: strict(agent.prompt.as_ref()?),
         inputs: agent.inputs.iter().map(exact).collect(),
     };
-    Some(Action::Call(Box::new(CallAction { target, contract, failure_prefix: None, bind: "output" })))
+    // Where the run ends with the failure, nothing is written.
+    let failure_prefix = agent.fallback.as_ref().map(|_| "Agent node failed: ".to_owned());
+    Some(Action::Call(Box::new(CallAction { target, contract, failure_prefix, bind: "output" })))
 }
 
 fn look_up(node: &str, rag: &Rag) -> Action {

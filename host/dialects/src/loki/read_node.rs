@@ -162,6 +162,7 @@ fn agent(fields: &mut Fields<'_, '_>) -> Body {
         prompt: fields.text("prompt", Required),
         inputs: inputs(fields),
         max_attempts: at_least_one(fields, "max_attempts", "the agent would never be called").unwrap_or(1),
+        fallback: fields.text("fallback", Optional),
         timeout: duration(fields, "timeout").unwrap_or(AGENT_TIMEOUT),
         output_schema: output_schema(fields),
     })

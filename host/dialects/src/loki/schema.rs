@@ -132,6 +132,8 @@ pub(super) struct Agent {
     /// Values for the state of a graph that is called
     pub(super) inputs: Vec<Update>,
     pub(super) max_attempts: u32,
+    /// Only where the operator allows it
+    pub(super) fallback: Option<SourceText>,
     pub(super) timeout: Duration,
     pub(super) output_schema: Option<Schema>,
 }
@@ -323,6 +325,7 @@ impl Node {
         match &self.body {
             Body::Script(script) => script.fallback.as_ref(),
             Body::Llm(llm) => llm.fallback.as_ref(),
+            Body::Agent(agent) => agent.fallback.as_ref(),
             Body::PluginNode(plugin_node) => plugin_node.fallback.as_ref(),
             _ => None,
         }

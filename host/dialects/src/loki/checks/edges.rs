@@ -78,6 +78,23 @@ pub(super) fn targets_exist(check: &Check<'_>) {
     }
 }
 
+/// The documented graphs have no fallback of an agent, and later releases do: which of them is meant, the operator says.
+pub(super) fn fallbacks_of_agents(check: &Check<'_>) {
+    if check.surroundings.agents_fall_back() {
+        return;
+    }
+    for node in check.nodes() {
+        let Body::Agent(agent) = &node.body else { continue };
+        if let Some(fallback) = &agent.fallback {
+            let error = check.error(node, "`fallback` is not a field of `agent` nodes", &fallback.span);
+            check.reader.report(error.help(
+                "only `script` and `llm` nodes have a fallback; with `agent_fallback = true` below `[compat]` in `hotcell.toml`, \
+                 `agent` nodes have one as in later releases of the language",
+            ));
+        }
+    }
+}
+
 /// Advice for a name that should be that of a node.
 pub(super) fn no_such_node(check: &Check<'_>, name: &str) -> String {
     let ids = || check.nodes().iter().map(|node| &*node.id.value);

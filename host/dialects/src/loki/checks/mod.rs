@@ -50,6 +50,7 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
     };
     flow::start(&check);
     files::inside_the_folder(&check);
+    edges::fallbacks_of_agents(&check);
     if source.settings.validate_before_run {
         edges::targets_exist(&check);
         flow::cycles(&check);
