@@ -78,12 +78,26 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
+/// Bytes of one text of a diagnostic. A name in a file may have megabytes, and thousands of names may stand in one sentence.
+const LONGEST: usize = 16 << 10;
+
+/// A text as long as anybody reads it: of a longer one its beginning and its end.
+fn readable(text: impl Into<String>) -> String {
+    let text = text.into();
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let begin = &text[..text.floor_char_boundary(LONGEST / 4 * 3)];
+    let end = &text[text.floor_char_boundary(text.len() - LONGEST / 4)..];
+    format!("{begin}… ({} more bytes) …{end}", text.len() - begin.len() - end.len())
+}
+
 impl Diagnostic {
-    /// An error.
+    /// An error. Of this and the other texts of a diagnostic 16 KiB are kept.
     pub fn error(message: impl Into<String>) -> Self {
         Diagnostic {
             severity: Severity::Error,
-            message: message.into(),
+            message: readable(message),
             span: None,
             label: None,
             related: Vec::new(),
@@ -110,25 +124,25 @@ impl Diagnostic {
 
     /// With a few words at that place.
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = Some(label.into());
+        self.label = Some(readable(label));
         self
     }
 
     /// With another place that belongs to it, and a few words there.
     pub fn related(mut self, span: &Span, label: impl Into<String>) -> Self {
-        self.related.push((span.clone(), label.into()));
+        self.related.push((span.clone(), readable(label)));
         self
     }
 
     /// With the node it is about.
     pub fn node(mut self, id: impl Into<String>) -> Self {
-        self.node = Some(id.into());
+        self.node = Some(readable(id));
         self
     }
 
     /// With advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(readable(help));
         self
     }
 }
@@ -168,5 +182,24 @@ impl fmt::Display for Diagnostic {
             Some(help) => write!(f, " ({help})"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twelve names of a megabyte in each of two hundred sentences would be gigabytes.
+    #[test]
+    fn no_text_of_a_diagnostic_is_longer_than_anybody_reads() {
+        let name = "é".repeat(1 << 20);
+        let diagnostic =
+            Diagnostic::error(&*name).label(&*name).node(&*name).help(&*name).related(&Span::none(), &*name);
+        let texts = [Some(diagnostic.message), diagnostic.label, diagnostic.node, diagnostic.help];
+        for text in texts.into_iter().flatten().chain(diagnostic.related.into_iter().map(|(_, label)| label)) {
+            assert!(text.capacity() <= 2 * LONGEST, "{}", text.capacity());
+            assert!(text.starts_with('é') && text.ends_with('é') && text.contains("é… (2080768 more bytes) …é"));
+        }
+        assert_eq!(Diagnostic::error("short").message, "short");
     }
 }
