@@ -11,9 +11,10 @@ use hotcell_graph::ir::{
 };
 use indexmap::IndexMap;
 
+use super::branches::{self, Branches};
 use super::lower_node::lower;
 use super::schema::{Body, Map, Node, Source};
-use super::{INPUT_KEY, branches, placeholders, start_time};
+use super::{INPUT_KEY, placeholders, start_time};
 use crate::document::SourceText;
 use crate::surroundings::Surroundings;
 
@@ -23,11 +24,12 @@ const OUTPUT: &str = "output";
 /// The graph of a file that has no errors. None if something is missing after all.
 pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
     let all: Vec<&Node> = source.nodes.iter().collect();
-    let maps: Vec<(&Node, &Map, Vec<&Node>)> = source
+    let known = Branches::of(source);
+    let maps: Vec<(&Node, &Map, &[&Node])> = source
         .nodes
         .iter()
         .filter_map(|node| match &node.body {
-            Body::Map(map) => Some((node, map, branches::chain(source, map)?)),
+            Body::Map(map) => Some((node, map, known.chain(map)?)),
             _ => None,
         })
         .collect();

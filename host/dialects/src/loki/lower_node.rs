@@ -316,7 +316,7 @@ fn tree(tree: &Tree) -> Expression {
 }
 
 fn map(source: &Source, node: &Node, map: &Map, ids: &NodeIds) -> Option<Action> {
-    let branch = branches::chain(source, map).map(|_| branches::id(source, node));
+    let branch = branches::goes_on(source, map).then(|| branches::id(source, node));
     let mut action = NodeItems {
         over: Template::parse(map.over.as_ref()?),
         item_key: Arc::clone(&map.item_key.as_ref()?.value),

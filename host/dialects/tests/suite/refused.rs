@@ -143,6 +143,39 @@ fn a_graph_of_edges_from_everywhere_to_everywhere_is_refused() {
     assert!(says(&loaded, "too many ways lead through it") && loaded.graph.is_none());
 }
 
+/// A thousand maps that lead to each other, and a thousand that all run the same thousand nodes: a million nodes.
+#[test]
+fn the_branches_of_all_maps_have_a_size_together() {
+    let maps = |branch: &dyn Fn(usize) -> String| -> String {
+        let map = |at| {
+            let branch = branch(at);
+            format!(
+                "  m{at}: {{ type: map, over: '{{{{x}}}}', item_key: i, collect_into: c{at}, branch: {branch}, next: done }}\n"
+            )
+        };
+        (0..1_000).map(map).collect()
+    };
+    let graph = |nodes: &str| {
+        load(format!("name: g\nversion: '1.0'\nstart: m0\nnodes:\n{nodes}  done: {{ type: end, output: x }}\n"))
+    };
+    let in_a_row = graph(&maps(&|at| format!("m{}", at + 1)));
+    assert!(says(&in_a_row, "is the `map` node") && in_a_row.graph.is_none());
+
+    let chain: String = (0..1_000)
+        .map(|at| format!("  s{at}: {{ type: llm, prompt: '{{{{i}}}}', next: s{} }}\n", at + 1))
+        .collect();
+    let chain = format!("{chain}  s1000: {{ type: llm, prompt: x }}\n");
+    let shared = graph(&format!("{}{chain}", maps(&|_| "s0".to_owned())));
+    assert!(says(&shared, "have too many nodes and edges together") && shared.graph.is_none());
+    // A few nodes with long texts count as much.
+    let long = format!(
+        "  s0: {{ type: llm, prompt: '{}', next: s1 }}\n  s1: {{ type: llm, prompt: x }}\n",
+        "x".repeat(1 << 20)
+    );
+    let shared = graph(&format!("{}{long}", maps(&|_| "s0".to_owned())));
+    assert!(says(&shared, "have too many nodes and edges together"));
+}
+
 /// Each of these is looked through once: a text of seven megabytes, half of it braces.
 #[test]
 fn what_stands_in_braces_is_looked_through_once() {

@@ -2,11 +2,22 @@
 
 use std::rc::Rc;
 
+use hotcell_graph::diagnostic::Diagnostic;
+
 use super::super::branches;
 use super::super::schema::{Body, Node};
 use super::Check;
 use super::edges::Edge;
 use crate::document::SourceText;
+
+/// What the branches of all maps have together. A graph is made of each.
+pub(super) fn size(check: &Check<'_>) {
+    if check.branches.are_too_large() {
+        let error = Diagnostic::error("the branches of the maps of this graph have too many nodes and edges together")
+            .help("put nodes that several maps run into an agent, and call it with an `agent` node");
+        check.reader.report(error);
+    }
+}
 
 pub(super) fn branches(check: &Check<'_>) {
     for node in check.nodes() {
@@ -24,13 +35,14 @@ pub(super) fn branches(check: &Check<'_>) {
                 continue;
             }
         }
-        let chain = branches::chain(check.source, map);
-        if let Some(chain) = &chain {
+        let chain = check.branches.chain(map);
+        if let Some(chain) = chain {
             goes_on_within(check, node, chain, name);
         }
         let key = map.output_key();
         let gives_output = matches!(branch.body, Body::Llm(_) | Body::Agent(_) | Body::Rag(_)) && key == "output";
-        let members = chain.unwrap_or_else(|| vec![branch]);
+        let alone = [branch];
+        let members = chain.unwrap_or(&alone);
         let may_write_anything = members.iter().any(|member| matches!(member.body, Body::Script(_)));
         let writes = members.iter().any(|member| member.writes().iter().any(|(written, _)| &***written == key));
         if !gives_output && !may_write_anything && !writes {

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
-use super::branches;
+use super::branches::Branches;
 use super::schema::{Body, Map, Node, Source};
 use crate::document::Reader;
 use crate::surroundings::Surroundings;
@@ -44,11 +44,13 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
         surroundings,
         ids,
         edges,
+        branches: Branches::of(source),
         steps_left: Cell::new(MAX_STEPS),
         compared_left: Cell::new(MAX_COMPARED),
         reached: RefCell::default(),
     };
     flow::start(&check);
+    map::size(&check);
     files::inside_the_folder(&check);
     edges::fallbacks_of_agents(&check);
     if source.settings.validate_before_run {
@@ -89,6 +91,7 @@ struct Check<'a> {
     ids: HashMap<&'a str, usize>,
     /// The declared edges of each node to nodes that exist, in the order of the source
     edges: Vec<Vec<Edge<'a>>>,
+    branches: Branches<'a>,
     steps_left: Cell<u64>,
     compared_left: Cell<u64>,
     /// What was reached from nodes that were asked for
@@ -166,7 +169,7 @@ impl<'a> Check<'a> {
 
     /// The nodes that a map runs for each item.
     fn branch_of(&self, map: &Map) -> Vec<usize> {
-        match branches::chain(self.source, map) {
+        match self.branches.chain(map) {
             Some(chain) => chain.iter().filter_map(|node| self.find(&node.id.value)).collect(),
             None => map.branch.as_deref().and_then(|branch| self.find(branch)).into_iter().collect(),
         }

@@ -1,6 +1,6 @@
 //! What the templates of a graph refer to.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
@@ -24,18 +24,27 @@ impl Read<'_> {
     }
 }
 
+/// Steps that a reference counts for which is kept.
+const READ: usize = 100;
+
 /// The references of a node to keys of the state. A `map` reads what its branch reads, but for the item and what the branch writes.
 pub(super) fn reads<'a>(check: &Check<'a>, node: &'a Node) -> Vec<Read<'a>> {
     let mut found = own_reads(node);
     if let Body::Map(map) = &node.body {
         let item = map.item_key.as_deref();
         let members: Vec<&Node> = check.branch_of(map).into_iter().map(|member| &check.nodes()[member]).collect();
-        let writes = |read: &Read<'_>| {
-            let mut written = members.iter().flat_map(|member| member.writes());
-            members.len() > 1 && written.any(|(key, _)| **key == *read.key)
+        let written: HashSet<&str> = match &members[..] {
+            [_, _, ..] => members.iter().flat_map(|member| member.writes()).map(|(key, _)| &**key).collect(),
+            _ => HashSet::new(),
         };
-        let reads = members.iter().flat_map(|member| own_reads(member));
-        found.extend(reads.filter(|read| Some(&*read.key) != item && !writes(read)));
+        for member in members {
+            let reads = own_reads(member);
+            // They are kept for each map that runs the member.
+            if !check.takes(READ * reads.len()) {
+                break;
+            }
+            found.extend(reads.into_iter().filter(|read| Some(&*read.key) != item && !written.contains(&*read.key)));
+        }
     }
     found
 }
@@ -65,6 +74,7 @@ fn roots(template: &SourceText) -> impl Iterator<Item = Read<'_>> {
 pub(super) fn references(check: &Check<'_>) {
     let written = written_keys(check);
     let declared = declared_keys(check);
+    let items = item_keys(check);
     let mut unlike: HashSet<String> = HashSet::new();
     for node in check.nodes() {
         for template in node.templates().into_iter().chain(node.updates.iter().map(|update| &update.value)) {
@@ -76,7 +86,7 @@ pub(super) fn references(check: &Check<'_>) {
         if matches!(node.body, Body::Script(_)) {
             continue;
         }
-        let items = item_keys(check, node);
+        let items = items.get(&*node.id.value).map(Vec::as_slice).unwrap_or_default();
         for read in own_reads(node) {
             if check.reader.is_full_of(Severity::Warning) || !check.takes(1) {
                 return;
@@ -241,20 +251,17 @@ fn written_keys(check: &Check<'_>) -> Written {
     Written { keys, all }
 }
 
-/// The keys under which a node finds its item when it is the branch of a `map`.
-fn item_keys<'a>(check: &Check<'a>, node: &Node) -> Vec<&'a str> {
-    check
-        .nodes()
-        .iter()
-        .filter_map(|other| match &other.body {
-            Body::Map(map) => {
-                let mut members = check.branch_of(map).into_iter();
-                let is_member = members.any(|member| check.id(member) == &*node.id.value);
-                map.item_key.as_deref().filter(|_| is_member)
-            }
-            _ => None,
-        })
-        .collect()
+/// The keys under which the nodes in the branches of maps find their items, by these nodes.
+fn item_keys<'a>(check: &Check<'a>) -> HashMap<&'a str, Vec<&'a str>> {
+    let mut keys: HashMap<&str, Vec<&str>> = HashMap::new();
+    for node in check.nodes() {
+        let Body::Map(map) = &node.body else { continue };
+        let Some(key) = map.item_key.as_deref() else { continue };
+        for member in check.branch_of(map) {
+            keys.entry(check.id(member)).or_default().push(key);
+        }
+    }
+    keys
 }
 
 pub(super) fn initial_state(check: &Check<'_>) {
