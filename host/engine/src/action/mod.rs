@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
-    Action, CallTarget, Expression, FailureRecord, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure, RetryOn,
-    SpreadAction, Unmet, Update, failure_key,
+    Action, CallTarget, Expression, FailedNodes, FailureRecord, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure,
+    RetryOn, SpreadAction, Unmet, Update, failure_key,
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
@@ -102,6 +102,8 @@ pub(crate) async fn run_node(
         Ok(performed) => match succeed(turn, graph, index, state.clone(), performed).await {
             // What the node would have written is not written: another node goes on, or none.
             Err(stop @ Interruption::Refused(_)) => stop,
+            // A run that fails for each node that failed has the others go on until then, whatever the failure was.
+            Err(stop @ Interruption::Failed(_)) if survives(graph, node) => stop,
             done => return done,
         },
         Err(stop) => stop,
@@ -115,6 +117,11 @@ pub(crate) async fn run_node(
         Interruption::Refused(_) if !matches!(node.on_failure, OnFailure::To(_)) => Err(stop),
         _ => fail(turn, graph, index, state, reason),
     }
+}
+
+/// Whether other nodes go on after a node failed, and the run is known to have failed in the end.
+fn survives(graph: &Graph, node: &Node) -> bool {
+    graph.scheduling.failed_nodes == FailedNodes::FailTheRun && node.on_failure != OnFailure::Fail
 }
 
 /// Writes what a node gave, and goes on from it.
