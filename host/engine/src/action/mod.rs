@@ -8,6 +8,7 @@ mod call;
 mod compute;
 mod converse;
 mod defined;
+mod forbidden;
 pub(crate) mod job;
 mod look_up;
 mod map;

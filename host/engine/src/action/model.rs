@@ -14,6 +14,7 @@ use hotcell_models::{
 };
 use thiserror::Error;
 
+use super::forbidden;
 use crate::call_site::CallSite;
 use crate::clock;
 use crate::context::{Interruption, RunContext};
@@ -271,23 +272,12 @@ fn uncounted(error: Uncounted) -> Interruption {
     Interruption::Failed(error.to_string())
 }
 
-/// Refuses a reply with a text that it may not have. The error has the pattern and not the text.
+/// Refuses a reply with a text that it may not have.
 fn check_forbidden(reply: &Reply, limits: &Limits<'_>) -> Result<(), Stop> {
-    let Forbidden { patterns, only_last, setting } = limits.forbidden;
-    if patterns.is_empty() || (*only_last && !(limits.is_last)(reply)) {
+    if limits.forbidden.patterns.is_empty() || (limits.forbidden.only_last && !(limits.is_last)(reply)) {
         return Ok(());
     }
-    let has = |pattern: &hotcell_graph::ir::Pattern| {
-        pattern.is_in(&reply.content)
-            || (!only_last && reply.tool_calls.iter().any(|call| pattern.is_in(&call.arguments)))
-    };
-    match patterns.iter().find(|pattern| has(pattern)) {
-        None => Ok(()),
-        Some(pattern) => {
-            let setting = if setting.is_empty() { String::new() } else { format!(" by `{setting}`") };
-            Err(Stop::Limit(format!("the model's reply has a text that is forbidden{setting} (`{pattern}`)")))
-        }
-    }
+    forbidden::problem(limits.forbidden, reply).map_or(Ok(()), |problem| Err(Stop::Limit(problem)))
 }
 
 /// The file says where its model is, and hotcell cannot ask it there; the text says why.

@@ -61,7 +61,7 @@ pub(super) fn perform(action: &ReadValueAction, state: &State) -> Result<Perform
 }
 
 /// The text without a Markdown code fence around it.
-fn unfenced(text: &str) -> &str {
+pub(super) fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let Some(inside) = text.strip_prefix("```") else { return text };
     let inside = inside.strip_suffix("```").unwrap_or(inside);
