@@ -40,6 +40,16 @@ pub trait Surroundings {
         None
     }
 
+    /// The JSON schema of a model that a module of the project's code defines, as that code says it: nothing if there is no such
+    /// module.
+    ///
+    /// # Errors
+    /// When the module cannot be used, or has no such model, with the reason.
+    fn model_schema(&self, module: &str, model: &str) -> Result<Option<Arc<str>>, Unavailable> {
+        let _ = (module, model);
+        Ok(None)
+    }
+
     /// Whether texts with placeholders are to be read as templates of the Jinja language.
     fn renders_jinja(&self) -> bool {
         false

@@ -336,6 +336,15 @@ impl Surroundings for AgentSurroundings<'_> {
         self.reach.tools.functions().schema_of(path)
     }
 
+    fn model_schema(&self, module: &str, model: &str) -> Result<Option<Arc<str>>, Unavailable> {
+        let Some(found) = self.modules.find(module).filter(|found| found.file.ends_with(".py")) else {
+            return Ok(None);
+        };
+        let file = self.path_in_project(&found.file);
+        let schema = self.reach.python.model(&self.place(Some(module)), &file, model).map_err(Unavailable::new)?;
+        Ok(Some(schema.to_string().into()))
+    }
+
     fn renders_jinja(&self) -> bool {
         self.reach.settings.renders_jinja()
     }

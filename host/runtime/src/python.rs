@@ -4,6 +4,7 @@
 mod answers;
 mod bundle;
 mod error;
+mod load;
 mod modules;
 mod packages;
 
@@ -11,10 +12,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hotcell_budget::BudgetScope;
 use hotcell_cells::{Cells, Grants, ScriptCall, StateView, Terms};
 use hotcell_dialects::{Called, ToolMarks};
-use hotcell_engine::{CallError, CallReport, CallSite, ToolCall};
+use hotcell_engine::{CallError, CallReport, ToolCall};
 use hotcell_models::ToolSpec;
 use hotcell_plugins::Settings;
 use indexmap::IndexMap;
@@ -22,15 +22,14 @@ use serde_json::{Value, json};
 
 use crate::context::LoadContext;
 use crate::permissions::Permissions;
-use crate::python::answers::{Described, Description, Marks, Outcome};
+use crate::python::answers::{Described, Marks, Outcome};
 use crate::python::error::NoHarness;
 pub(crate) use crate::python::error::{FunctionError, ToolFileError};
-use crate::python::modules::Modules;
 pub(crate) use crate::python::modules::ProjectModules;
-use crate::python::packages::{Package, packages};
+use crate::python::packages::Package;
 use crate::recordings;
-use crate::scripts::{self, LoadedScript, exported};
-use crate::settle::{into_report, settle};
+use crate::scripts::{LoadedScript, exported};
+use crate::settle::into_report;
 use crate::withholding::withhold;
 
 /// What the cells run: it loads the file, and describes or calls its functions. Each with what the full names of its tools begin
@@ -56,8 +55,6 @@ const BY_PLACE: &str = "(*)";
 const BY_FILE: &str = "(file)";
 /// The function of such a file.
 const ONLY: &str = "run";
-/// How often a file may name further modules, each time after those that it named before were looked for.
-const MAX_ROUNDS: usize = 64;
 
 /// The Python files of an agent whose functions are tools.
 #[derive(Clone)]
@@ -211,116 +208,6 @@ impl PythonTools {
             let loaded = self.load(place, file).map(Arc::new).map_err(Arc::new);
             self.files().insert(file.to_owned(), loaded.clone());
             loaded
-        })
-    }
-
-    fn load(&self, place: &Place<'_>, file: &str) -> Result<PythonFile, ToolFileError> {
-        let Place { context, folder, settings, .. } = place;
-        let carried = CARRIED.iter().find(|(_, carried, _)| *carried == file);
-        let script = match carried {
-            Some((name, _, source)) => LoadedScript::carried(context, name, "sh", source, settings)?,
-            None => {
-                // A file that was found as a module may lie elsewhere in the project.
-                let project = place.module.and_then(|_| place.modules.root_of(file)).unwrap_or(folder);
-                LoadedScript::load(context, scripts::Place { project, folder }, file, settings)?
-            }
-        };
-        let agent =
-            folder.join(file).parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-        let mut wanted = json!({ "agent": agent, "folder": working_folder(&script.terms.grants) });
-        let source = script.source.as_deref().unwrap_or_default();
-        if !file.ends_with(".py") {
-            wanted["file"] = file.into();
-            wanted["source"] = source.into();
-            let text = if extension(file) == BEHIND {
-                let ask = |told: Value| self.ask_for_imports(context, &script, file, &told);
-                let bundle = bundle::of(file, source, &context.sources().below(folder), folder, ask)?;
-                if !bundle.others.is_empty() {
-                    wanted["others"] = bundle.others.into();
-                }
-                // What runs is part of a revision, so that a call can be executed again.
-                let unknown = || ToolFileError::TextNotKept(file.to_owned());
-                let text = || Ok(behind(&bundle.text));
-                Some(Arc::from(context.sources().answer(&format!("script {file}"), unknown, text)?))
-            } else {
-                None
-            };
-            return match self.describe_file(context, &script.terms, &script, file, wanted.clone(), text.as_ref())? {
-                Description::Tools(tools) => Ok(PythonFile { script, packages: Vec::new(), tools, wanted, text }),
-                Description::Needs(_) => Err(ToolFileError::NeedsModules(file.to_owned())),
-                Description::Error(reason) => Err(ToolFileError::Load { file: file.to_owned(), reason }),
-            };
-        }
-        let mut modules = Modules::of(file, place.module, source, place.modules)?;
-        let packages = packages(context, settings)?;
-        wanted["module"] = modules.name().into();
-        wanted["packages"] = packages.iter().map(|package| package.grant.guest.as_str()).collect();
-        let mut terms = script.terms.clone();
-        with_packages(&mut terms, &packages);
-        for _ in 0..MAX_ROUNDS {
-            wanted["modules"] = modules.to_json();
-            match self.describe_file(context, &terms, &script, file, wanted.clone(), None)? {
-                Description::Needs(names) => modules.look_for(&names)?,
-                Description::Tools(tools) => return Ok(PythonFile { script, packages, tools, wanted, text: None }),
-                Description::Error(reason) => return Err(ToolFileError::Load { file: file.to_owned(), reason }),
-            }
-        }
-        Err(ToolFileError::Endless(file.to_owned()))
-    }
-
-    fn describe_file(
-        &self,
-        context: &LoadContext,
-        terms: &Terms,
-        script: &LoadedScript,
-        file: &str,
-        wanted: Value,
-        text: Option<&Arc<str>>,
-    ) -> Result<Description, ToolFileError> {
-        // What it answers is part of a revision, each time for what it was told.
-        let told = blake3::hash(wanted.to_string().as_bytes()).to_hex();
-        let unknown = || ToolFileError::FunctionsNotKept(file.to_owned());
-        let answer = context.sources().answer(&format!("functions {file} {told}"), unknown, || {
-            let terms = recordings::terms_at(terms, &CallSite::outside());
-            self.run_now(context, script, file, script_call(file, &wanted, text, terms)?)
-        })?;
-        serde_json::from_str(answer_of(file, &answer))
-            .map_err(|cause| ToolFileError::Description { file: file.to_owned(), cause })
-    }
-
-    /// What the cell says of the imports of a file, as JSON.
-    fn ask_for_imports(
-        &self,
-        context: &LoadContext,
-        script: &LoadedScript,
-        file: &str,
-        wanted: &Value,
-    ) -> Result<String, ToolFileError> {
-        let told = blake3::hash(wanted.to_string().as_bytes()).to_hex();
-        let unknown = || ToolFileError::FunctionsNotKept(file.to_owned());
-        context.sources().answer(&format!("imports {file} {told}"), unknown, || {
-            let terms = recordings::terms_at(&script.terms, &CallSite::outside());
-            let state = Arc::new(Wanted(wanted.to_string().into()));
-            let source = Some(bundle::SCRIPT.into());
-            self.run_now(context, script, file, ScriptCall { file_name: HARNESS.to_owned(), source, state, terms })
-        })
-    }
-
-    /// What the cell of a file says when nobody runs yet, as JSON.
-    fn run_now(
-        &self,
-        context: &LoadContext,
-        script: &LoadedScript,
-        file: &str,
-        call: ScriptCall,
-    ) -> Result<String, ToolFileError> {
-        let (cells, cell) = (self.cells.clone(), script.cell.clone());
-        let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
-        // What that costs is bounded by the file's own budget.
-        let (answer, _) = settle(file, report, &BudgetScope::default(), &CallSite::outside());
-        answer.map_err(|error| match error {
-            CallError::Failed(reason) => ToolFileError::Load { file: file.to_owned(), reason },
-            CallError::Asks(_) => ToolFileError::Asks(file.to_owned()),
         })
     }
 

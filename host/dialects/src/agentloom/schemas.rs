@@ -106,8 +106,8 @@ fn parsed(text: &str) -> Result<Value, String> {
     Ok(schema)
 }
 
-/// The schema of a Python model, which lies in a file of its own: `a.b.Name` is `a/b/Name.json`, `b/Name.json`, `Name.json` or
-/// `schemas/Name.json`, beside the file that names it or the first one.
+/// The schema of a Python model. It lies in a file of its own: `a.b.Name` is `a/b/Name.json`, `b/Name.json`, `Name.json` or
+/// `schemas/Name.json`, beside the file that names it or the first one. Without such a file it is what the module says of it.
 fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Option<Value> {
     let parts: Vec<&str> = path.split('.').collect();
     let name = parts.last().copied().unwrap_or_default();
@@ -135,14 +135,27 @@ fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Op
             }
         }
     }
-    let searched: Vec<String> = candidates.iter().map(|file| format!("`{file}`")).collect();
-    let message = format!("there is no schema for the model `{}`; searched: {}", &**path, searched.join(", "));
-    let help = format!(
-        "hotcell runs no Python to look at a model: write its schema down once, `python -c \"import json; from {} import {name}; \
-         print(json.dumps({name}.model_json_schema()))\" > {}`",
-        parts[..parts.len() - 1].join("."),
-        candidates.last().map_or("", String::as_str)
-    );
+    let module = parts[..parts.len() - 1].join(".");
+    let message = match files.surroundings.model_schema(&module, name) {
+        Ok(Some(text)) => match parsed(&text) {
+            Ok(schema) => return Some(schema),
+            Err(problem) => format!("the schema of the model `{}` cannot be used: {problem}", &**path),
+        },
+        Ok(None) => {
+            let of_module = (!module.is_empty()).then(|| format!("{}.py", module.replace('.', "/")));
+            let searched: Vec<String> = candidates.iter().chain(&of_module).map(|file| format!("`{file}`")).collect();
+            format!("there is no schema for the model `{}`; searched: {}", &**path, searched.join(", "))
+        }
+        Err(reason) => format!("the model `{}` cannot be used: {reason}", &**path),
+    };
+    let file = candidates.last().map_or("", String::as_str);
+    let help = match module.is_empty() {
+        true => format!("write its JSON schema into `{file}`"),
+        false => format!(
+            "write its schema into a file: `python -c \"import json; from {module} import {name}; \
+             print(json.dumps({name}.model_json_schema()))\" > {file}`"
+        ),
+    };
     fields.reader().report(fields.error(message, &path.span).help(help));
     None
 }

@@ -38,6 +38,10 @@ pub(super) enum Description {
     Tools(IndexMap<String, Described>),
     /// Names of modules that have to be looked for first
     Needs(Vec<String>),
+    /// The JSON schema of the model that was asked for
+    Model(Value),
+    /// The names of the models that there are instead
+    Models(Vec<String>),
     Error(String),
 }
 

@@ -59,6 +59,35 @@ pub(crate) enum ToolFileError {
     /// Its cell wants modules for it, which its language has not
     #[error("`{0}` cannot be described")]
     NeedsModules(String),
+    /// Its cell speaks of something else than its functions
+    #[error("`{0}` cannot be described: its cell does not say which functions it has")]
+    NoFunctions(String),
+}
+
+/// Why there is no schema of a model of a Python file.
+#[derive(Debug, Error)]
+pub(crate) enum NoModelSchema {
+    /// The file cannot be used, or the model has no schema; the reason is what the cell says
+    #[error(transparent)]
+    File(#[from] ToolFileError),
+    /// The file has none of that name
+    #[error("`{file}` defines no model `{model}`{}", there_is(.near.as_deref()))]
+    Missing {
+        /// The model
+        model: String,
+        /// The file
+        file: String,
+        /// A model that is called nearly so
+        near: Option<String>,
+    },
+    /// Its cell speaks of something else
+    #[error("`{file}` does not describe the model `{model}`")]
+    NoSchema {
+        /// The model
+        model: String,
+        /// The file
+        file: String,
+    },
 }
 
 /// The language of a file has no harness.

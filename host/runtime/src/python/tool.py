@@ -2,8 +2,9 @@
 
 What is wanted comes as the state: the name of the `module`, the `modules` that are known (the text and the file of each, or null
 for one that is not to be had) and the `packages`, folders with more of them; for a call `function`, `arguments` and the `answers`
-that a person gave so far. The answer is one JSON object: `needs`, the names of modules that have to be looked for first, or
-`tools`, or `value`, `asks` or `error`.
+that a person gave so far; or the name of a `model`. The answer is one JSON object: `needs`, the names of modules that have to be
+looked for first, or `tools`, or `model`, the schema of that model, or `models`, the names of those that there are, or `value`,
+`asks` or `error`.
 """
 
 import ast
@@ -364,6 +365,21 @@ def _describe_all(module, modules):
     return {"tools": tools}
 
 
+def _describe_model(module, files, name):
+    """The JSON schema of a model that the module has; without one of that name, the names of those that it has."""
+    models = {
+        known: value
+        for known, value in vars(module).items()
+        if isinstance(value, type) and hasattr(value, "model_json_schema") and value.__module__.partition(".")[0] != "pydantic"
+    }
+    if name not in models:
+        return {"models": list(models)}
+    try:
+        return {"model": json.loads(json.dumps(models[name].model_json_schema(), default=_plain, allow_nan=False))}
+    except Exception as error:
+        return {"error": _told(error, files)}
+
+
 def _plain(value):
     if isinstance(value, enum.Enum):
         return value.value
@@ -394,6 +410,8 @@ def _answer(wanted):
         module, files = _load(wanted)
     except Exception as error:
         return {"error": _told(error, files)}
+    if "model" in wanted:
+        return _describe_model(module, files, wanted["model"])
     return _call(module, files, wanted) if "function" in wanted else _describe_all(module, wanted["modules"])
 
 

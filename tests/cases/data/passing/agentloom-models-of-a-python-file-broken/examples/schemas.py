@@ -1,0 +1,5 @@
+from pydantic import BaseModel, EmailStr
+
+
+class SupportReply(BaseModel):
+    to: EmailStr
