@@ -18,7 +18,7 @@ const REPLY_TOKENS: u64 = 500;
 /// Tokens of the shortest reply, and of a short message.
 const SHORT: u64 = 20;
 /// Requests of a loop without a cap that a range is computed for.
-const UNCAPPED: u64 = 10;
+const UNCAPPED: u32 = 10;
 
 /// Something in an agent that asks a model.
 #[derive(Clone, Debug, Serialize)]
@@ -69,6 +69,20 @@ pub struct CostRange {
     pub how: String,
 }
 
+impl CostRange {
+    /// Adds what agents that are tools cost at most, if each is called once with every reply.
+    fn add_agents(&mut self, agents: &[Option<f64>], most: Option<u32>) {
+        let (Some(high), false) = (self.high_usd, agents.is_empty()) else { return };
+        match agents.iter().copied().sum::<Option<f64>>() {
+            Some(each) => {
+                self.high_usd = Some(high + each * f64::from(most.unwrap_or(UNCAPPED)));
+                self.how.push_str(", and each agent that is a tool called once with every reply");
+            }
+            None => self.how.push_str("; agents that are tools are not included, as their cost is not known"),
+        }
+    }
+}
+
 /// What is asked of models in an agent, in the order of its nodes. `default_model` is asked where nothing is said.
 pub fn inspect(agent: &Agent, prices: &Prices, default_model: Option<&str>) -> Vec<InspectedLoop> {
     let mut inspector =
@@ -104,12 +118,17 @@ impl Inspector<'_> {
                     let cap = graph.limits.visits_per_node.as_ref().map(|cap| cap.visits);
                     // Without a node that answers calls there is one request.
                     let most = if answers.is_empty() { Some(1) } else { cap };
-                    let found = self.request(name(&node.id), graph, request, most);
-                    self.found.push(found);
-                    self.nested(&request.tools, &name(&node.id));
+                    let mut found = self.request(name(&node.id), graph, request, most);
+                    let place = self.found.len();
+                    self.found.push(found.clone());
+                    let agents = self.nested(&request.tools, &name(&node.id));
+                    found.cost.add_agents(&agents, most);
+                    self.found[place] = found;
                 }
                 Action::Call(call) => match &call.target {
-                    CallTarget::Loop(steps) => self.of_loop(name(&node.id), graph, steps, Some(call)),
+                    CallTarget::Loop(steps) => {
+                        self.of_loop(name(&node.id), graph, steps, Some(call));
+                    }
                     CallTarget::Graph { graph, .. } => self.graph(graph, &name(&node.id)),
                     CallTarget::Agent { .. } => {}
                 },
@@ -123,7 +142,8 @@ impl Inspector<'_> {
         }
     }
 
-    fn of_loop(&mut self, name: String, graph: &Graph, steps: &LoopGraph, call: Option<&CallAction>) {
+    /// What it costs at most, if that is known.
+    fn of_loop(&mut self, name: String, graph: &Graph, steps: &LoopGraph, call: Option<&CallAction>) -> Option<f64> {
         let agent = &steps.agent;
         let request = agent.request();
         let mut found = self.request(name.clone(), graph, &request, agent.cap.as_ref().map(|cap| cap.requests));
@@ -135,31 +155,41 @@ impl Inspector<'_> {
         found.output_schema = contract.or(agent.reply_schema.as_ref()).map(serde_json::Value::from);
         found.max_cost_usd = agent.limits.cost_usd.map(|(most, _)| most);
         found.max_time_ms = agent.limits.time.map(|(limit, _)| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        let place = self.found.len();
+        self.found.push(found.clone());
+        let agents = self.nested(&agent.tools, &name);
+        found.cost.add_agents(&agents, found.max_requests);
         if let (Some(most), Some(high)) = (found.max_cost_usd, &mut found.cost.high_usd)
             && *high > most
         {
             *high = most;
             found.cost.how.push_str("; the limit on costs ends it there");
         }
-        self.found.push(found);
-        self.nested(&agent.tools, &name);
+        let high = found.cost.high_usd;
+        self.found[place] = found;
+        high
     }
 
-    /// The loops and graphs that are tools.
-    fn nested(&mut self, tools: &[Callable], way: &str) {
+    /// The loops and graphs that are tools: what each costs at most, if that is known.
+    fn nested(&mut self, tools: &[Callable], way: &str) -> Vec<Option<f64>> {
+        let mut agents = Vec::new();
         for tool in tools {
             match tool {
                 Callable::Loop(nested) => {
-                    self.of_loop(format!("{way}.{}", nested.name), &nested.steps.graph.clone(), &nested.steps, None);
+                    let name = format!("{way}.{}", nested.name);
+                    agents.push(self.of_loop(name, &nested.steps.graph.clone(), &nested.steps, None));
                 }
+                Callable::Agent { .. } => agents.push(None),
                 Callable::Defined(tool) => {
                     if let ToolKind::Graph(nested) = &tool.kind {
                         self.graph(&nested.0, &format!("{way}.{}", tool.name));
+                        agents.push(None);
                     }
                 }
                 _ => {}
             }
         }
+        agents
     }
 
     fn request(&self, name: String, graph: &Graph, request: &ConverseAction, most: Option<u32>) -> InspectedLoop {
@@ -228,7 +258,7 @@ impl Inspector<'_> {
         let fixed: u64 = request.prompt.iter().map(fixed_tokens).sum::<u64>()
             + tools.iter().map(|tool| 30 + (tool.name.len() + tool.description.len()) as u64 / 4).sum::<u64>();
         let reply = max_tokens.map_or(REPLY_TOKENS, u64::from);
-        let requests = most.map_or(UNCAPPED, u64::from);
+        let requests = u64::from(most.unwrap_or(UNCAPPED));
         let low = price.of(&TokenUsage { input: fixed + SHORT, output: SHORT });
         // Each request has what was said before it: a reply and what a tool gave to it.
         let window = request.window.map_or(u64::MAX, |window| window.tokens as u64);
@@ -237,13 +267,14 @@ impl Inspector<'_> {
         let dated = self.prices.dated.as_deref().unwrap_or("an unknown day");
         let (input, output) = (price.input, price.output);
         let capped = if most.is_some() { "at most" } else { "without a cap taken as" };
+        let noun = if requests == 1 { "request" } else { "requests" };
         CostRange {
             low_usd: Some(low),
             high_usd: Some(high),
             how: format!(
                 "${input} and ${output} for a million tokens of requests and replies (prices of {dated}); low: one request of \
-                 {} tokens with a reply of {SHORT}; high: {capped} {requests} requests, each with {reply} tokens of reply and \
-                 {REPLY_TOKENS} of a tool more than the one before; agents that are tools are not included",
+                 {} tokens with a reply of {SHORT}; high: {capped} {requests} {noun}, each with {reply} tokens of reply and \
+                 {REPLY_TOKENS} of a tool more than the one before",
                 fixed + SHORT
             ),
         }

@@ -24,6 +24,24 @@ fn tools_limits_and_expected_cost_are_shown_for_agents_of_any_language() {
 }
 
 #[test]
+fn what_agents_cost_that_are_tools_is_part_of_the_range() {
+    let desk = Desk::new();
+    let lead = "name: lead\nmodel: gpt-4o-mini\nsystem_prompt: You lead.\nloop_policy: {max_iterations: 3}\n\
+        tools: [{name: worker, type: agent, agent: worker.yaml}]\n";
+    desk.write("lead.yaml", lead);
+    desk.write(
+        "worker.yaml",
+        "name: worker\nsystem_prompt: You work.\nmodel: gpt-4o-mini\nconstraints: {max_cost_usd: 0.001}\n",
+    );
+    let told = desk.told(&["agent", "inspect", "lead.yaml"]);
+    // Its own requests cost $0.0014 at most, and each of three replies may call the worker, for $0.001.
+    assert!(told.contains("to $0.0044\n") && told.contains("called once with every reply"), "{told}");
+    desk.write("worker.yaml", "name: worker\nsystem_prompt: You work.\nmodel: of-my-own\n");
+    let told = desk.told(&["agent", "inspect", "lead.yaml"]);
+    assert!(told.contains("to $0.0014\n") && told.contains("their cost is not known"), "{told}");
+}
+
+#[test]
 fn an_agent_whose_tool_is_not_there_is_not_described() {
     let desk = Desk::new();
     desk.write("agent.yaml", AGENT);
