@@ -9,7 +9,7 @@ import pytest
 from conftest import DESK, TOOL_STEP, lookup_account
 
 import hotcell
-from hotcell import Agent, Conversation, LoadError, RunFailed, ToolRegistry
+from hotcell import Agent, Conversation, InputError, LoadError, RunFailed, ToolRegistry
 
 
 def desk(write, host, text=DESK, **given):
@@ -53,6 +53,25 @@ def test_a_conversation_goes_on(write, host, model):
     assert len(second.conversation.messages) == 4
     assert [one["content"] for one in model.requests[1]["messages"][1:]] == ["I am Bo", "Hi.", "Who am I?"]
     assert len(first.conversation.messages) == 2
+
+
+def test_what_is_no_message_is_refused_before_anything_is_asked(write, host, model):
+    agent = desk(write, host)
+    for message in (None, 3, ["hello"]):
+        with pytest.raises(TypeError, match="`user_message` must be a text"):
+            agent.invoke_sync(message)
+    for conversation in ({"messages": []}, [], "hello"):
+        with pytest.raises(TypeError, match=r"must be a `Conversation`, not `\w+`"):
+            agent.invoke_sync("hello", conversation)
+    with pytest.raises(TypeError, match="`prompt` must be a text, not `int`"):
+        agent.run(3)
+    with pytest.raises(TypeError, match="`state` must be a mapping, not `list`"):
+        agent.run(state=[])
+    with pytest.raises(InputError, match="`state` cannot be written as JSON"):
+        agent.run(state={"conversation": object()})
+    with pytest.raises(InputError, match="`values` cannot be written as JSON"):
+        agent.run(values={"n": float("nan")})
+    assert model.requests == []
 
 
 def test_agent_max_iterations_enforced(write, host, model):
@@ -183,3 +202,18 @@ def test_findings_have_places(write, host):
 def test_a_missing_file_is_a_load_error(host, tmp_path):
     with pytest.raises(LoadError, match="nothing.yaml"):
         Agent.from_yaml(tmp_path / "nothing.yaml", host=host)
+
+
+def test_a_model_of_a_file_of_the_project_is_described_in_a_cell(write, host, model):
+    write(
+        "from pydantic import BaseModel, Field\n\n\n"
+        "class SupportReply(BaseModel):\n    answer: str\n    refund_cents: int = Field(ge=0)\n",
+        "examples/schemas.py",
+    )
+    agent = desk(write, host, DESK + "output_schema: {type: pydantic, model: examples.schemas.SupportReply}\n")
+    [loop] = agent.loops
+    assert loop.output_schema["required"] == ["answer", "refund_cents"]
+    model.replies = ['{"answer": "Sorry", "refund_cents": 5}', '{"answer": "Sorry", "refund_cents": -5}']
+    assert agent.invoke_sync("hello").reply == {"answer": "Sorry", "refund_cents": 5}
+    with pytest.raises(RunFailed, match="refund_cents"):
+        agent.invoke_sync("hello")

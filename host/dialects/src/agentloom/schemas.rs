@@ -122,7 +122,11 @@ fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Op
         return parsed(&text).ok();
     }
     let candidates = (0..parts.len()).map(|from| format!("{}.json", parts[from..].join("/")));
-    let candidates: Vec<String> = candidates.chain([format!("schemas/{name}.json")]).collect();
+    let mut candidates: Vec<String> = candidates.collect();
+    let in_schemas = format!("schemas/{name}.json");
+    if !candidates.contains(&in_schemas) {
+        candidates.push(in_schemas);
+    }
     for file in &candidates {
         let beside = files.text(file).or_else(|_| files.surroundings.read(file, None));
         let Ok(text) = beside else { continue };
@@ -148,7 +152,7 @@ fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Op
         }
         Err(reason) => format!("the model `{}` cannot be used: {reason}", &**path),
     };
-    let file = candidates.last().map_or("", String::as_str);
+    let file = format!("schemas/{name}.json");
     let help = match module.is_empty() {
         true => format!("write its JSON schema into `{file}`"),
         false => format!(

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ._annotations._shapes import shape
 from ._annotations.errors import DeclarationError
 from ._hotcell import NativeAgent
-from .errors import Diagnostic, HotcellError
+from .errors import Diagnostic, HotcellError, InputError
 from .host import Ask, Host, PathLike, ProviderGateway, Runs, asking, host_of
 from .runs import Run
 from .streams import Stream, finish
@@ -236,8 +236,16 @@ class Agent(Runs, Generic[T]):
             raise HotcellError(
                 f"`{self.name}` is not an agent definition (it has no `system_prompt`); use `run`, `run_async` or `stream`"
             )
-        before = {"conversation": {"messages": conversation.messages}} if conversation else None
-        return _given(user_message, None, before, None)
+        if not isinstance(user_message, str):
+            raise TypeError(f"`user_message` must be a text, not {_named(user_message)}")
+        if conversation is None:
+            return _given(user_message, None, None, None)
+        if not isinstance(conversation, Conversation):
+            raise TypeError(
+                f"`conversation` must be a `Conversation`, not {_named(conversation)}; "
+                "make one of its messages: `Conversation(messages)`"
+            )
+        return _given(user_message, None, {"conversation": {"messages": conversation.messages}}, None)
 
     def _result(self, run: Run) -> AgentResult[T]:
         state = run.check().state
@@ -252,10 +260,26 @@ class Agent(Runs, Generic[T]):
 def _given(
     prompt: str | None, values: Mapping[str, Any] | None, state: Mapping[str, Any] | None, thread: str | None
 ) -> dict[str, str | None]:
-    def text(object: Mapping[str, Any] | None) -> str | None:
-        return None if object is None else json.dumps(object, ensure_ascii=False, allow_nan=False)
+    for name, given in (("prompt", prompt), ("thread", thread)):
+        if given is not None and not isinstance(given, str):
+            raise TypeError(f"`{name}` must be a text, not {_named(given)}")
 
-    return {"prompt": prompt, "values": text(values), "state": text(state), "thread": thread}
+    def text(name: str, given: Mapping[str, Any] | None) -> str | None:
+        if given is None:
+            return None
+        if not isinstance(given, Mapping):
+            raise TypeError(f"`{name}` must be a mapping, not {_named(given)}")
+        try:
+            return json.dumps(dict(given), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"`{name}` cannot be written as JSON: {error}") from None
+
+    return {"prompt": prompt, "values": text("values", values), "state": text("state", state), "thread": thread}
+
+
+def _named(value: Any) -> str:
+    """The type of a value, in an error."""
+    return "None" if value is None else f"`{type(value).__name__}`"
 
 
 def _schema(kind: Any) -> Any:
