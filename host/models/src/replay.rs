@@ -79,7 +79,8 @@ fn in_short(request: &Request) -> String {
         beginning.push('…');
     }
     let count = request.messages.len();
-    format!("model `{}`, {count} messages, the last one `{}`", request.model, shown(&beginning))
+    let messages = if count == 1 { "message" } else { "messages" };
+    format!("model `{}`, {count} {messages}, the last one `{}`", request.model, shown(&beginning))
 }
 
 #[async_trait]

@@ -16,6 +16,8 @@ use super::schema::{Config, Workflow};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Reader};
 
+/// How often a step may be tried again.
+pub(super) const MOST_RETRIES: u32 = 1000;
 /// How many steps may run at once.
 const MOST_AT_ONCE: u32 = 1024;
 /// The longest time that is meant: more than anybody waits.
@@ -26,7 +28,7 @@ pub(super) fn workflow<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_
     let owner = Owner { what: "a workflow".into(), node: None, place: node.place };
     let mut fields = reader.fields(node, owner)?;
     let name = fields.text("name", Required);
-    fields.ignore("version");
+    version(&mut fields);
     let description = fields.text("description", Optional).map(|text| text.to_string());
     let config = config(&mut fields, files);
     let state = fields.map("state", Optional).map_or_else(Vec::new, |(entries, _)| {
@@ -53,6 +55,14 @@ pub(super) fn workflow<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_
         }
     }
     Some(Workflow { name: name?, description, config, state, redacted, steps: found })
+}
+
+/// The version of the file, which has no effect.
+fn version(fields: &mut Fields<'_, '_>) {
+    let Some(node) = fields.node("version", Optional) else { return };
+    if !matches!(node.kind, Kind::Text(_) | Kind::Number(_)) {
+        fields.reader().wrong_type(node, "`version`", "a text", fields.owner());
+    }
 }
 
 /// The names under `state_schema` whose values are redacted.
@@ -87,7 +97,7 @@ fn config(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Config {
     config.model = fields.text("model", Optional).map(|text| text.value);
     config.budget_usd = amount(&mut fields, "budget_usd");
     config.timeout = seconds(&mut fields, "timeout");
-    config.max_retries = fields.count("max_retries", Optional).map(|count| count.value);
+    config.max_retries = fields.between("max_retries", 0, MOST_RETRIES);
     config.concurrency = fields.between("max_concurrent_steps", 1, MOST_AT_ONCE);
     config.goes_on = fields.word("on_step_failure", &["skip_downstream", "continue"]) == Some("continue");
     config.strict_outputs = fields.flag("strict_outputs", Optional).is_some_and(|flag| flag.value);

@@ -19,6 +19,9 @@ const MAX_ITERATIONS: u32 = 10;
 /// How often it may be at most.
 const MOST_ITERATIONS: u32 = 10_000;
 
+/// Letters of the name of a tool.
+const MAX_TOOL_NAME: usize = 64;
+
 /// Reads an agent; what is wrong is reported. None if it has no name or is no mapping.
 pub(super) fn agent<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_>) -> Option<Agent> {
     let known = node.get("name").and_then(|entry| entry.value.as_text());
@@ -101,6 +104,12 @@ fn tools(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Vec<AgentTool> {
     tools
 }
 
+/// Whether providers of models take a name for a tool.
+fn is_tool_name(name: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    (1..=MAX_TOOL_NAME).contains(&name.len()) && name.chars().all(is_part)
+}
+
 /// An agent that is a tool.
 fn nested<'d>(
     reader: &Reader<'d>,
@@ -111,6 +120,12 @@ fn nested<'d>(
     let owner = Owner { what: "a tool".into(), node: owner.node.clone(), place: node.place };
     let mut fields = reader.fields(node, owner)?;
     let name = fields.text("name", Required);
+    if let Some(name) = &name
+        && !is_tool_name(name)
+    {
+        let error = fields.error(format!("`{}` is not a valid tool name", &**name), &name.span);
+        reader.report(error.help(format!("use letters, digits, `_` and `-`, {MAX_TOOL_NAME} at most")));
+    }
     let kind = fields.text("type", Required);
     if let Some(kind) = &kind
         && &**kind != "agent"

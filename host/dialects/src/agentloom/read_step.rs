@@ -8,7 +8,7 @@ use hotcell_graph::python::PythonExpression;
 use hotcell_graph::{BraceTemplate, Key, Place, Value, closest};
 
 use super::files::Files;
-use super::read::{self, number, refuse, seconds};
+use super::read::{self, MOST_RETRIES, number, refuse, seconds};
 use super::schema::{
     AgentStep, Attempts, Body, Condition, Config, DeclaredTool, GateDeadline, Given, LlmCall, Prompt, Step,
     Subworkflow, Target,
@@ -23,8 +23,6 @@ const LONGEST_GATE: u32 = 315_360_000;
 const TYPES: [&str; 6] = ["llm_call", "tool", "router", "subworkflow", "approval_gate", "agent"];
 /// What stands before the name of an entry of the state.
 const STATE: &str = "state.";
-/// How often a step may be tried again.
-const MOST_RETRIES: u32 = 1000;
 
 /// Reads a step; none if it has no id.
 pub(super) fn step<'d>(reader: &Reader<'d>, node: &'d Node, config: &Config, files: &Files<'_>) -> Option<Step> {
@@ -67,7 +65,7 @@ fn target(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Target> {
     match place(&text) {
         Ok(place) => Some(Target { place, span: text.span }),
         Err(problem) => {
-            let error = fields.error(format!("`{name}` is no place of the state: {problem}"), &text.span);
+            let error = fields.error(format!("`{name}` is not a valid place in the state: {problem}"), &text.span);
             fields.reader().report(error.help("write a name, or a path such as `result.items[0].title`"));
             None
         }
@@ -207,7 +205,8 @@ fn given<'d>(fields: &Fields<'_, 'd>, node: &'d Node) -> Given {
 fn router(fields: &mut Fields<'_, '_>) -> Option<Body> {
     let reader = fields.reader();
     let mut conditions = Vec::new();
-    for item in fields.list("conditions", Optional).unwrap_or_default() {
+    let listed = fields.list("conditions", Optional).unwrap_or_default();
+    for item in listed {
         let owner = Owner { what: "a condition".into(), node: fields.owner().node.clone(), place: item.place };
         let Some(mut fields) = reader.fields(item, owner.clone()) else { continue };
         let expression = fields.text("expression", Required);
@@ -220,6 +219,11 @@ fn router(fields: &mut Fields<'_, '_>) -> Option<Body> {
         }
     }
     let default = fields.text("default", Optional);
+    if listed.is_empty() && default.is_none() {
+        let warning = Diagnostic::warning(format!("{} will fail: it leads to no step", fields.owner().what));
+        let warning = warning.at(&reader.span(fields.owner().place));
+        reader.report(warning.help("add `conditions`, each with an `expression` and a `target`, or a `default`"));
+    }
     Some(Body::Router { conditions, default })
 }
 

@@ -35,7 +35,7 @@ pub(super) fn read(
 }
 
 fn replies(file: &Value, takes_own_time: bool, latency_ms: f64) -> Result<Vec<(Key, Vec<RecordedReply>)>, String> {
-    let object = file.as_object().ok_or_else(|| "it is not an object with the ids of steps".to_owned())?;
+    let object = file.as_object().ok_or_else(|| "it is not an object with the ids of steps as its keys".to_owned())?;
     let mut found = Vec::with_capacity(object.len());
     for (name, value) in object.iter().filter(|(name, _)| !name.starts_with('_')) {
         let one;
@@ -60,7 +60,7 @@ fn reply(value: &Value, takes_own_time: bool, latency_ms: f64) -> Result<Recorde
     let number = |of: &Object, key: &str| match of.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Number(number)) if number.to_f64() >= 0.0 => Ok(Some(number.to_f64())),
-        Some(_) => Err(format!("has a `{key}` that is not a number from 0 on")),
+        Some(_) => Err(format!("has a `{key}` that is not a number of at least 0")),
     };
     let content = match object.get("content") {
         None | Some(Value::Null) => String::new(),

@@ -44,7 +44,8 @@ pub(super) fn object(fields: &Fields<'_, '_>, node: &Node, name: &str) -> Option
         (Kind::Map(_), Err(problem)) => problem,
         _ => format!("it is {}", node.describe()),
     };
-    let error = fields.error(format!("`{name}` is not a JSON schema: {problem}"), &fields.reader().span(node.place));
+    let error =
+        fields.error(format!("`{name}` is not a valid JSON schema: {problem}"), &fields.reader().span(node.place));
     fields.reader().report(error);
     None
 }
@@ -102,7 +103,7 @@ fn of_file(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Opt
 
 fn parsed(text: &str) -> Result<Value, String> {
     let schema = parse_json(text).map_err(|error| format!("it is not JSON: {error}"))?;
-    compiles(&schema).map_err(|problem| format!("it is not a JSON schema: {problem}"))?;
+    compiles(&schema).map_err(|problem| format!("it is not a valid JSON schema: {problem}"))?;
     Ok(schema)
 }
 
@@ -114,7 +115,7 @@ fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Op
     let is_name =
         |part: &&str| !part.is_empty() && part.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     if !parts.iter().all(is_name) {
-        let error = fields.error(format!("`model` is not a valid import path: `{}`", &**path), &path.span);
+        let error = fields.error(format!("`{}` is not a valid import path for `model`", &**path), &path.span);
         fields.reader().report(error.help("write `package.module.Name`"));
         return None;
     }
