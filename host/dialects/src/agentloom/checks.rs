@@ -7,11 +7,8 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::files::Files;
 use super::read_step::did_you_mean;
-use super::schema::{Body, Given, Prompt, Step, Workflow};
+use super::schema::{Body, Given, Prompt, STEPS, Step, Workflow};
 use crate::document::SourceText;
-
-/// The entry of the state with what the steps gave.
-const STEPS: &str = "steps";
 
 /// Checks a workflow and those that it runs.
 pub(super) fn workflow(workflow: &Workflow, files: &Files<'_>) {

@@ -14,10 +14,8 @@ use hotcell_graph::{Key, Place, Reducer, Value};
 
 use super::files::Files;
 use super::lower_step::{self, Lowered};
-use super::schema::{Body, Config, Step, Workflow};
+use super::schema::{Body, Config, STEPS, Step, Workflow};
 
-/// The entry of the state with what the steps gave.
-pub(super) const STEPS: &str = "steps";
 /// The node with which a workflow begins. No step can have this id in a path.
 const START: &str = "(start)";
 /// How many steps run at once where nothing is said.

@@ -11,8 +11,8 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Value};
 
-use super::lower::{self, Context, STEPS};
-use super::schema::{Attempts, Body, GateDeadline, Given, LlmCall, Step, Subworkflow};
+use super::lower::{self, Context};
+use super::schema::{Attempts, Body, GateDeadline, Given, LlmCall, STEPS, Step, Subworkflow};
 use super::{lower_agent, models};
 
 /// The name under which updates see what a step gave.

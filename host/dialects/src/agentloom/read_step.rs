@@ -10,7 +10,7 @@ use hotcell_graph::{BraceTemplate, Key, Place, Value, closest};
 use super::files::Files;
 use super::read::{self, MOST_RETRIES, number, refuse, seconds};
 use super::schema::{
-    AgentStep, Attempts, Body, Condition, Config, DeclaredTool, GateDeadline, Given, LlmCall, Prompt, Step,
+    AgentStep, Attempts, Body, Condition, Config, DeclaredTool, GateDeadline, Given, LlmCall, Prompt, STEPS, Step,
     Subworkflow, Target,
 };
 use super::{read_agent, schemas};
@@ -63,6 +63,12 @@ pub(super) fn step<'d>(reader: &Reader<'d>, node: &'d Node, config: &Config, fil
 fn target(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Target> {
     let text = fields.text(name, Optional)?;
     match place(&text) {
+        Ok(place) if &**place.root() == STEPS => {
+            let error =
+                fields.error(format!("`{name}` cannot be in `{STEPS}`, which has what each step gave"), &text.span);
+            fields.reader().report(error.help("write another name"));
+            None
+        }
         Ok(place) => Some(Target { place, span: text.span }),
         Err(problem) => {
             let error = fields.error(format!("`{name}` is not a valid place in the state: {problem}"), &text.span);

@@ -10,6 +10,9 @@ use hotcell_graph::{BraceTemplate, Key, Place, Value};
 
 use crate::document::{SourceText, Spanned};
 
+/// The entry of the state with what the steps gave.
+pub(super) const STEPS: &str = "steps";
+
 /// A workflow.
 #[derive(Debug)]
 pub(super) struct Workflow {
