@@ -151,6 +151,25 @@
 //! Plugins are found in `plugins` beside an agent, in [`HostOptions::plugins`] and in the user's own folder. What they may do stands in `hotcell.toml` and
 //! counts where the folder is trusted ([`HostOptions::trust`], [`HostOptions::trust_named`]). A program that loads plugins of strangers calls
 //! [`compile_in_processes`] first in `main`, so that compiling them has limits, too.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use hotcell_embed::{Host, HostOptions, RunInput, Session, compile_in_processes};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // This program is started again for each component that is compiled, so nothing else may come before.
+//! compile_in_processes();
+//!
+//! let host = Host::new(HostOptions { plugins: vec!["/srv/plugins".into()], trust_named: true, ..HostOptions::default() })?;
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let agent = host.load_async(Path::new("/srv/agents/desk")).await?;
+//! let report = host.run(&agent, RunInput::default(), Session::unattended()).await?;
+//! println!("{:?}", report.outcome);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })
+//! # }
+//! ```
 
 pub use hotcell_runtime::diagnostic::Diagnostic;
 pub use hotcell_runtime::plugins::Trust;
