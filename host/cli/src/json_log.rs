@@ -11,11 +11,12 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Subscriber, span};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::FilterExt as _;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::logging::in_our_names;
+use crate::logging::{in_our_names, without_exchanges};
 use crate::screen::{Screen, json_line};
 use crate::when::exact;
 
@@ -38,7 +39,7 @@ pub(crate) fn start(screen: &Arc<Screen>) {
     };
     screen.speak_json();
     // Fails only if there is a subscriber already, which is then the one to keep.
-    let _ = tracing_subscriber::registry().with(Lines.with_filter(filter)).try_init();
+    let _ = tracing_subscriber::registry().with(Lines.with_filter(filter.and(without_exchanges()))).try_init();
 }
 
 /// Writes each record as a line.

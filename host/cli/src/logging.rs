@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use tracing::field::{Field, Visit};
-use tracing::{Level, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt as _, FilterFn, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -20,6 +20,9 @@ const SHOWN: usize = 400;
 
 /// What plugins and scripts log, and what is logged about them.
 const OF_PLUGINS: &str = "hotcell::plugin";
+
+/// What the crate that asks models logs, by the beginning of its targets.
+const OF_MODELS: &str = "rig";
 
 /// What a server logs.
 const OF_SERVER: &str = "hotcell::serve";
@@ -39,12 +42,18 @@ pub(crate) fn start(screen: &Arc<Screen>) {
             return;
         }
     };
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(screen.colour())
-        .with_writer(Lines(Arc::clone(screen)));
+    let layer = tracing_subscriber::fmt::layer().with_ansi(screen.colour()).with_writer(Lines(Arc::clone(screen)));
+    let layer = layer.with_filter(filter.and(without_exchanges()));
     // Fails only if there is a subscriber already, which is then the one to keep.
-    let _ = subscriber.try_init();
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+}
+
+/// Whatever `RUST_LOG` says: whole requests to models and their replies are no lines of a log. They may have what a run redacts, and what
+/// an agent's replies may not have.
+pub(crate) fn without_exchanges() -> FilterFn {
+    let may_be_logged: fn(&Metadata<'_>) -> bool =
+        |metadata| *metadata.level() <= Level::INFO || !metadata.target().starts_with(OF_MODELS);
+    filter_fn(may_be_logged).with_max_level_hint(LevelFilter::TRACE)
 }
 
 /// Directives for `loki` mean the same part of hotcell.

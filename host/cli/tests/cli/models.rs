@@ -48,6 +48,26 @@ fn a_model_call_and_its_retry_are_told() {
 }
 
 #[test]
+fn a_forbidden_reply_is_in_no_log() {
+    let desk = Desk::new();
+    desk.write(
+        "agent.yaml",
+        "name: desk\nmodel: gpt-4o-mini\nsystem_prompt: s\nconstraints: {forbidden_patterns: [zebra]}\n",
+    );
+    let model = server(&json!([{ "content": "the striped zebra" }]));
+    let output = desk
+        .hotcell(&["run", "agent.yaml", "hello", "--json"])
+        .env("HOTCELL_MODEL_URL", model.base_url())
+        .env("RUST_LOG", "trace,rig=trace,rig::completions=trace")
+        .output()
+        .unwrap();
+    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(model.requests().len(), 1, "{told}");
+    assert!(told.contains("`zebra`") && told.contains("TRACE"), "{told}");
+    assert!(!told.contains("striped"), "{told}");
+}
+
+#[test]
 fn without_a_model_the_node_says_how_to_name_one() {
     let desk = Desk::with(ASK, &[]);
     let output = desk.output(&["run", ".", "two and two?"]);
