@@ -76,7 +76,7 @@ impl Access {
     }
 
     /// Who asks, if they may do what needs this. Where no key was ever made, which only a server has that this machine alone can
-    /// reach, everybody may do everything.
+    /// reach, everybody may do everything, also with a key that nobody made: some clients cannot send none.
     ///
     /// # Errors
     /// Who asked all the same, and why they may not.
@@ -85,10 +85,9 @@ impl Access {
         let unknown = |problem: Problem| Box::new((Caller::Unknown, problem));
         let known = match identity {
             Identity::Known(known) => known,
-            Identity::Wrong => return Err(unknown(self.refused())),
             Identity::Unclear(problem) => return Err(unknown(problem)),
-            Identity::Nobody if self.is_closed => return Err(unknown(self.refused())),
-            Identity::Nobody => {
+            Identity::Nobody | Identity::Wrong if self.is_closed => return Err(unknown(self.refused())),
+            Identity::Nobody | Identity::Wrong => {
                 return match self.store.has_ever_had_keys() {
                     Ok(false) => Ok(Caller::Local),
                     Ok(true) => Err(unknown(self.refused())),
