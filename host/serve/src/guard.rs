@@ -99,8 +99,19 @@ impl Drop for Noted<'_> {
 /// Refuses one request too many, and what would be kept where no more may be. What only looks, or ends something, goes on. The route
 /// says which that is: the address has names that a client thinks of.
 fn within_quota(server: &Server, method: &Method, route: &str) -> Result<(), Problem> {
-    const KEEPS_NOTHING: [&str; 8] =
-        ["search", "namespaces", "history", "count", "reexecute", "cancel", "answers", "reply"];
+    const KEEPS_NOTHING: [&str; 11] = [
+        "search",
+        "namespaces",
+        "history",
+        "count",
+        "checkpoint",
+        "versions",
+        "prune",
+        "reexecute",
+        "cancel",
+        "answers",
+        "reply",
+    ];
     // Of these protocols, one address looks, answers and begins runs; whether one may begin is asked where it does.
     const MIXED: [&str; 4] = ["/a2a/", "/ag-ui/", "/mcp", "/v1/"];
     server.quotas().request()?;

@@ -47,6 +47,7 @@ mod spending;
 mod state;
 mod store;
 mod tenant_name;
+mod thread_store;
 mod told_runs;
 mod view;
 mod watch;

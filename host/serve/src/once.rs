@@ -82,7 +82,8 @@ impl Drop for Hold<'_> {
 /// and a path that takes a whole archive.
 const NOT_AT: [&str; 3] = ["/mcp", "/a2a/", "/agents"];
 /// What ends the paths of routes that only look.
-const LOOKS: [&str; 5] = ["/search", "/namespaces", "/history", "/count", "/validate"];
+const LOOKS: [&str; 7] =
+    ["/search", "/namespaces", "/history", "/count", "/validate", "/state/checkpoint", "/versions"];
 
 /// Whether a route takes keys: it changes something.
 pub(crate) fn takes_key(method: &Method, path: &str) -> bool {

@@ -1,16 +1,15 @@
-//! What the server keeps beside the journal: threads, which may be empty and have metadata, and API keys.
+//! The file of what the server keeps beside the journal, and the API keys in it.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
-use serde_json::Value;
 use thiserror::Error;
 
 use crate::aside::aside;
 use crate::key::{ApiKey, Token};
-use crate::object::{Object, object};
 use crate::problem::Problem;
 use crate::role::Role;
 use crate::tenant_name::{NotAName, TenantName};
@@ -141,22 +140,13 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// A thread.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Thread {
-    pub(crate) id: String,
-    /// What the agent of its runs was loaded from; none before the first one
-    pub(crate) agent: Option<String>,
-    pub(crate) created: SystemTime,
-    pub(crate) updated: SystemTime,
-    pub(crate) metadata: Object,
-}
-
 /// The server's file. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Store {
     path: Arc<str>,
     connection: Arc<Mutex<Connection>>,
+    /// How many threads this process has removed
+    removed_threads: Arc<AtomicU64>,
 }
 
 impl Store {
@@ -173,12 +163,17 @@ impl Store {
         };
         let mut connection = connection.map_err(|error| fail(error.to_string()))?;
         prepare(&mut connection).map_err(fail)?;
-        Ok(Store { path: name.clone(), connection: Arc::new(Mutex::new(connection)) })
+        Ok(Store { path: name.clone(), connection: Arc::new(Mutex::new(connection)), removed_threads: Arc::default() })
     }
 
     /// Where the file is.
     pub(crate) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// How many threads this process has removed: whoever begins a run in one knows from this whether it may be gone meanwhile.
+    pub(crate) fn removed_threads(&self) -> &AtomicU64 {
+        &self.removed_threads
     }
 
     /// Bytes of the file that hold something.
@@ -222,68 +217,6 @@ impl Store {
 
     fn error(&self) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
         |error| StoreError { path: self.path.to_string(), cause: error.to_string() }
-    }
-
-    /// Makes a thread. None if it is there.
-    pub(crate) fn create_thread(&self, id: &str, metadata: &Object) -> Result<Option<Thread>, StoreError> {
-        self.with(|connection| {
-            let now = microseconds(SystemTime::now());
-            let made = connection
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO threads (id, created, updated, metadata) VALUES (?1, ?2, ?2, ?3)",
-                )?
-                .execute(params![id, now, Value::Object(metadata.clone()).to_string()])?;
-            if made == 0 { Ok(None) } else { find(connection, id) }
-        })
-    }
-
-    /// The thread of an id.
-    pub(crate) fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError> {
-        self.read(|connection| find(connection, id))
-    }
-
-    /// Adds to what is said about a thread. None if there is no such thread.
-    pub(crate) fn change_thread(&self, id: &str, metadata: &Object) -> Result<Option<Thread>, StoreError> {
-        self.with(|connection| {
-            let Some(mut thread) = find(connection, id)? else { return Ok(None) };
-            thread.metadata.extend(metadata.clone());
-            thread.updated = SystemTime::now();
-            let text = Value::Object(thread.metadata.clone()).to_string();
-            connection
-                .prepare_cached("UPDATE threads SET metadata = ?2, updated = ?3 WHERE id = ?1")?
-                .execute(params![id, text, microseconds(thread.updated)])?;
-            Ok(Some(thread))
-        })
-    }
-
-    /// Says whose runs a thread has, before its first one. The source that counts is given back: the first one that was said.
-    /// None if there is no such thread.
-    pub(crate) fn bind_thread(&self, id: &str, source: &str) -> Result<Option<String>, StoreError> {
-        self.with(|connection| {
-            connection
-                .prepare_cached(
-                    "UPDATE threads SET agent = coalesce(agent, ?2), updated = ?3 WHERE id = ?1 RETURNING agent",
-                )?
-                .query_row(params![id, source, microseconds(SystemTime::now())], |row| row.get(0))
-                .optional()
-        })
-    }
-
-    /// Forgets a thread. False if there is none.
-    pub(crate) fn delete_thread(&self, id: &str) -> Result<bool, StoreError> {
-        self.with(|connection| Ok(connection.execute("DELETE FROM threads WHERE id = ?1", [id])? > 0))
-    }
-
-    /// Threads, the newest first: those with all of this metadata.
-    pub(crate) fn threads(&self, metadata: &Object, limit: usize, offset: usize) -> Result<Vec<Thread>, StoreError> {
-        self.scan(|connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT id, agent, created, updated, metadata FROM threads ORDER BY number DESC")?;
-            let fits = |thread: &Thread| metadata.iter().all(|(name, value)| thread.metadata.get(name) == Some(value));
-            let rows = statement.query_map([], thread)?;
-            let fitting = rows.filter(|row| row.as_ref().map_or(true, fits));
-            fitting.skip(offset).take(limit).collect()
-        })
     }
 }
 
@@ -396,24 +329,6 @@ fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     })
 }
 
-fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {
-    connection
-        .prepare_cached("SELECT id, agent, created, updated, metadata FROM threads WHERE id = ?1")?
-        .query_row([id], thread)
-        .optional()
-}
-
-fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
-    let metadata: String = row.get(4)?;
-    Ok(Thread {
-        id: row.get(0)?,
-        agent: row.get(1)?,
-        created: time(row.get(2)?),
-        updated: time(row.get(3)?),
-        metadata: object(serde_json::from_str(&metadata).unwrap_or_default()),
-    })
-}
-
 /// Makes the file so that its user alone can read it.
 fn private(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -469,30 +384,6 @@ pub(crate) fn time(microseconds: i64) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_thread_belongs_to_the_agent_of_its_first_run_and_outlives_the_process() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("runs.serve.db");
-        let store = Store::open(Some(&file)).expect("opened");
-        let about = object(serde_json::json!({ "who": "me" }));
-        assert!(store.create_thread("a", &about).expect("made").is_some());
-        assert!(store.create_thread("a", &Object::new()).expect("read").is_none(), "it is there");
-        assert_eq!(store.bind_thread("a", "one").expect("bound").as_deref(), Some("one"));
-        assert_eq!(store.bind_thread("a", "two").expect("bound").as_deref(), Some("one"));
-        assert_eq!(store.bind_thread("b", "two").expect("read"), None);
-        drop(store);
-        let store = Store::open(Some(&file)).expect("opened");
-        assert_eq!(store.thread("a").expect("read").map(|thread| thread.metadata), Some(about.clone()));
-        store.create_thread("b", &Object::new()).expect("made");
-        let ids = |metadata: &Object, limit, offset| -> Vec<String> {
-            store.threads(metadata, limit, offset).expect("read").into_iter().map(|thread| thread.id).collect()
-        };
-        assert_eq!(ids(&Object::new(), 9, 0), ["b", "a"]);
-        assert_eq!(ids(&Object::new(), 1, 1), ["a"]);
-        assert_eq!(ids(&about, 9, 0), ["a"]);
-        assert!(store.delete_thread("a").expect("gone") && !store.delete_thread("a").expect("gone"));
-    }
 
     #[test]
     fn a_file_of_another_program_is_left_as_it_is() {

@@ -25,6 +25,7 @@ mod runs;
 mod schedules;
 mod stream;
 mod tenant;
+mod thread_search;
 mod threads;
 mod turn;
 
@@ -59,6 +60,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(agents::routes())
         .merge(bundles::routes())
         .merge(threads::routes())
+        .merge(thread_search::routes())
         .merge(runs::routes())
         .merge(fork::routes())
         .merge(reexecute::routes())

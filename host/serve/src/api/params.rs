@@ -35,6 +35,15 @@ impl Query {
         self.0.remove(name)
     }
 
+    /// Takes a word that says yes or no; it is no where it is left out.
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Problem> {
+        match self.text(name).as_deref() {
+            None | Some("0" | "false") => Ok(false),
+            Some("1" | "true") => Ok(true),
+            Some(other) => Err(bad(format!("`{name}` is `true` or `false`, and not `{}`", shown(other)))),
+        }
+    }
+
     /// Takes a number between two others.
     pub(crate) fn number(&mut self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Problem> {
         let Some(text) = self.0.remove(name) else { return Ok(None) };

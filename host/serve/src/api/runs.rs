@@ -169,14 +169,11 @@ pub(super) async fn begin(server: &Server, caller: &Asker, wanted: RunCreate, li
     if let Some(url) = &wanted.webhook {
         server.webhooks().check(url)?;
     }
-    if let Some(thread) = &wanted.thread_id {
-        let makes_it = wanted.if_not_exists == Some(IfNotExists::Create);
-        threads::bind(server, thread, agent.source(), makes_it)?;
-    }
+    let makes_it = wanted.if_not_exists == Some(IfNotExists::Create);
     let metadata = wanted.metadata.unwrap_or_default();
     let given = run_input(&agent, wanted.input, wanted.messages, wanted.thread_id, metadata)?;
     let given = with_webhook(given, wanted.webhook);
-    server.runs().start(&agent, given, wanted.if_busy.unwrap_or_default(), listens).await
+    threads::start(server, &agent, given, makes_it, wanted.if_busy.unwrap_or_default(), listens).await
 }
 
 /// A run as it stands.

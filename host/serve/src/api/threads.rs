@@ -1,22 +1,27 @@
 //! Threads: conversations that runs belong to.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use axum::Json;
 use axum::extract::{Path, State};
-use hotcell_runtime::{RunId, RunQuery, RunStatus, RunSummary};
+use hotcell_runtime::{Agent, RunId, RunInput, RunQuery, RunStatus, RunSummary};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::langgraph::{AssistantRunView, ThreadState, thread_state};
+use super::langgraph::{AssistantRunView, ThreadState, no_subgraphs, thread_state};
 use super::params::Query;
 use super::{agents, extract};
+use crate::live::Begun;
 use crate::once;
 use crate::problem::{Problem, shown};
+use crate::runs::IfBusy;
 use crate::spending;
 use crate::state::Server;
-use crate::store::Thread;
+use crate::thread_store::Thread;
 use crate::view::{Object, RunView, StatusView, time};
 
 /// Characters of the id of a thread.
@@ -25,7 +30,6 @@ const LONGEST: usize = 128;
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new()
         .routes(routes!(create))
-        .routes(routes!(search))
         .routes(routes!(get, change, delete))
         .routes(routes!(state))
         .routes(routes!(runs))
@@ -64,6 +68,14 @@ pub(super) struct ThreadView {
     metadata: Object,
     /// How it stands
     status: ThreadStatus,
+    /// The state that its last run came to; only where threads are looked at, and not if its agent is not served any more
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    values: Option<Object>,
+    /// What its last run asks, by question; as `values`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    interrupts: Option<Object>,
 }
 
 /// A thread that is to be made.
@@ -130,6 +142,29 @@ pub(super) fn bind(server: &Server, thread: &str, source: &str, makes_it: bool) 
     }
 }
 
+/// Begins a run, in its thread if it names one.
+pub(super) async fn start(
+    server: &Server,
+    agent: &Arc<Agent>,
+    given: RunInput,
+    makes_it: bool,
+    if_busy: IfBusy,
+    listens: bool,
+) -> Result<Begun, Problem> {
+    let Some(thread) = given.thread.clone() else {
+        return server.runs().start(agent, given, if_busy, listens).await;
+    };
+    let removed = || server.store().removed_threads().load(Ordering::SeqCst);
+    let before = removed();
+    bind(server, &thread, agent.source(), makes_it)?;
+    let begun = server.runs().start(agent, given, if_busy, listens).await?;
+    // Somebody may have removed the thread before the run began: it is there for the run that is there.
+    if removed() != before && server.runs().is_there(&begun.run).await? {
+        bind(server, &thread, agent.source(), true)?;
+    }
+    Ok(begun)
+}
+
 /// The last run of a thread.
 pub(super) async fn last_run(server: &Server, thread: &Thread) -> Result<Option<RunSummary>, Problem> {
     let Some(source) = &thread.agent else { return Ok(None) };
@@ -142,21 +177,43 @@ pub(super) async fn last_run(server: &Server, thread: &Thread) -> Result<Option<
     Ok(server.runs().store().list(&query).await?.runs.pop())
 }
 
-pub(super) async fn view(server: &Server, thread: Thread) -> Result<ThreadView, Problem> {
-    let status = match last_run(server, &thread).await?.map(|run| run.status) {
+/// How a thread stands.
+pub(super) async fn status_of(server: &Server, thread: &Thread) -> Result<ThreadStatus, Problem> {
+    Ok(match last_run(server, thread).await?.map(|run| run.status) {
         Some(RunStatus::Running | RunStatus::Interrupted) => ThreadStatus::Busy,
         Some(RunStatus::Waiting) => ThreadStatus::Interrupted,
         Some(RunStatus::Failed) => ThreadStatus::Error,
         _ => ThreadStatus::Idle,
-    };
+    })
+}
+
+pub(super) async fn view(server: &Server, thread: Thread) -> Result<ThreadView, Problem> {
     Ok(ThreadView {
+        status: status_of(server, &thread).await?,
         agent_id: thread.agent.as_deref().and_then(|source| server.agents().id_of(source)),
         thread_id: thread.id,
         created_at: time(thread.created),
         updated_at: time(thread.updated),
         metadata: thread.metadata,
-        status,
+        values: None,
+        interrupts: None,
     })
+}
+
+/// A thread with the state that it has come to.
+pub(super) async fn whole_view(server: &Server, thread: Thread) -> Result<ThreadView, Problem> {
+    let state = thread_state(server, thread.clone()).await;
+    let mut view = view(server, thread).await?;
+    match state {
+        Ok(state) => {
+            view.interrupts = Some(state.asked());
+            view.values = Some(state.into_values());
+        }
+        // Its agent is not served any more.
+        Err(problem) if problem.status == 404 => {}
+        Err(problem) => return Err(problem),
+    }
+    Ok(view)
 }
 
 /// Make a thread
@@ -182,41 +239,6 @@ async fn create(
     Ok(Json(view(&server, thread).await?))
 }
 
-/// Which threads are wanted.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ThreadSearch {
-    /// Those with all of this metadata
-    #[schema(value_type = Option<Object>)]
-    metadata: Option<Object>,
-    /// How many at most
-    #[schema(minimum = 1, maximum = 1000, default = 10)]
-    #[serde(default, deserialize_with = "extract::whole")]
-    limit: Option<usize>,
-    /// How many are left out before the first one
-    #[schema(minimum = 0, maximum = 10000, default = 0)]
-    #[serde(default, deserialize_with = "extract::whole")]
-    offset: Option<usize>,
-}
-
-/// Find threads, the newest first
-#[utoipa::path(
-    post, path = "/threads/search", tag = "Threads", security(("key" = ["run", "operate"])),
-    request_body = ThreadSearch, responses((status = 200, body = Vec<ThreadView>))
-)]
-async fn search(
-    State(server): State<Server>,
-    extract::Json(wanted): extract::Json<ThreadSearch>,
-) -> Result<Json<Vec<ThreadView>>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
-    let threads = server.store().threads(&wanted.metadata.unwrap_or_default(), limit, offset)?;
-    let mut views = Vec::with_capacity(threads.len());
-    for thread in threads {
-        views.push(view(&server, thread).await?);
-    }
-    Ok(Json(views))
-}
-
 /// Look at a thread
 #[utoipa::path(
     get, path = "/threads/{thread_id}", tag = "Threads", security(("key" = ["run", "operate"])),
@@ -225,7 +247,7 @@ async fn search(
 )]
 async fn get(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadView>, Problem> {
     let thread = find(&server, &id)?;
-    Ok(Json(view(&server, thread).await?))
+    Ok(Json(whole_view(&server, thread).await?))
 }
 
 /// What is to be changed of a thread.
@@ -252,6 +274,32 @@ async fn change(
     Ok(Json(view(&server, thread).await?))
 }
 
+/// Refuses to remove a thread a run of which has not ended.
+pub(super) async fn has_ended(server: &Server, thread: &Thread) -> Result<(), Problem> {
+    match last_run(server, thread).await?.filter(|last| !last.status.is_final()) {
+        None => Ok(()),
+        Some(last) => {
+            let detail = format!("run `{}` of thread `{}` has not ended; cancel it first", last.id, thread.id);
+            Err(Problem::conflict(detail).kind("run-not-ended", "A run of the thread has not ended"))
+        }
+    }
+}
+
+/// Removes a thread and its runs. None is begun in it meanwhile.
+pub(super) async fn remove(server: &Server, id: &str) -> Result<(), Problem> {
+    let _alone = server.runs().hold_thread(id).await;
+    let thread = find(server, id)?;
+    has_ended(server, &thread).await?;
+    if let Some(source) = thread.agent {
+        let query = RunQuery { thread: Some(thread.id), sources: Some(vec![source]), ..RunQuery::default() };
+        // What they have used is used.
+        spending::count_all(server, query.clone()).await?;
+        server.runs().store().prune(&query).await?;
+    }
+    server.store().delete_thread(id)?;
+    Ok(())
+}
+
 /// Remove a thread and its runs
 #[utoipa::path(
     delete, path = "/threads/{thread_id}", tag = "Threads", security(("key" = ["operate"])),
@@ -259,28 +307,26 @@ async fn change(
     responses((status = 204, description = "It is removed"))
 )]
 async fn delete(State(server): State<Server>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
-    let thread = find(&server, &id)?;
-    if let Some(last) = last_run(&server, &thread).await?.filter(|last| !last.status.is_final()) {
-        let detail = format!("run `{}` of thread `{id}` has not ended; cancel it first", last.id);
-        return Err(Problem::conflict(detail).kind("run-not-ended", "A run of the thread has not ended"));
-    }
-    if let Some(source) = thread.agent {
-        let query = RunQuery { thread: Some(id.clone()), sources: Some(vec![source]), ..RunQuery::default() };
-        // What they have used is used.
-        spending::count_all(&server, query.clone()).await?;
-        server.runs().store().prune(&query).await?;
-    }
-    server.store().delete_thread(&id)?;
+    remove(&server, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Show the state of a thread: what its last run came to
 #[utoipa::path(
     get, path = "/threads/{thread_id}/state", tag = "Threads", security(("key" = ["run", "operate"])),
-    params(("thread_id" = String, Path, description = "The thread")),
+    params(
+        ("thread_id" = String, Path, description = "The thread"),
+        ("subgraphs" = Option<bool>, Query, description = "States of graphs within nodes are not shown: `false`"),
+    ),
     responses((status = 200, body = ThreadState))
 )]
-async fn state(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadState>, Problem> {
+async fn state(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    mut query: Query,
+) -> Result<Json<ThreadState>, Problem> {
+    no_subgraphs(query.flag("subgraphs")?)?;
+    query.end()?;
     Ok(Json(thread_state(&server, find(&server, &id)?).await?))
 }
 

@@ -1,12 +1,18 @@
 //! Ending runs, and removing them.
 
 use hotcell_runtime::{HostError, RunError, RunId, RunQuery, RunRecord, RunStatus};
+use tokio::sync::OwnedMutexGuard;
 
 use super::Runs;
 use crate::once;
 use crate::problem::Problem;
 
 impl Runs {
+    /// Keeps runs from being begun in a thread until what is given back is dropped.
+    pub(crate) async fn hold_thread(&self, thread: &str) -> OwnedMutexGuard<()> {
+        self.threads.lock(&thread.to_owned()).await
+    }
+
     /// Ends a run for good.
     pub(crate) async fn cancel(&self, run: &RunId) -> Result<RunRecord, Problem> {
         let cancelled = self.host.cancel(run.as_str()).await;

@@ -110,3 +110,127 @@ async fn a_thread_belongs_to_one_agent_and_has_to_be_there() {
         assert_eq!(problem(desk.post("/runs", made)).await["status"], 422, "{id}");
     }
 }
+
+/// The ids of threads that a search finds.
+async fn found(desk: &Desk, search: Value) -> Vec<String> {
+    let found = ok(desk.post("/threads/search", search)).await;
+    found.as_array().unwrap().iter().map(|thread| thread["thread_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_are_found_by_how_they_stand_and_what_they_came_to() {
+    let desk = Desk::with(&[ASK, COUNT]).await;
+    for id in ["b", "a", "c"] {
+        ok(desk.post("/threads", json!({ "thread_id": id, "metadata": { "of": "me" } }))).await;
+    }
+    for (agent, thread) in [("count", "a"), ("count", "b"), ("count", "b"), ("ask", "c")] {
+        ok(desk.post("/runs/wait", json!({ "agent_id": agent, "thread_id": thread, "input": {} }))).await;
+    }
+    assert_eq!(found(&desk, json!({ "status": "interrupted" })).await, ["c"]);
+    assert_eq!(found(&desk, json!({ "status": "idle" })).await, ["a", "b"]);
+    assert!(found(&desk, json!({ "status": "busy" })).await.is_empty());
+    assert_eq!(found(&desk, json!({ "status": "idle", "offset": 1 })).await, ["b"]);
+    assert_eq!(found(&desk, json!({ "values": { "n": 2 } })).await, ["b"]);
+    assert!(found(&desk, json!({ "values": { "n": 2 }, "status": "interrupted" })).await.is_empty());
+    assert_eq!(found(&desk, json!({ "ids": ["c", "a", "nobody"] })).await, ["c", "a"]);
+    assert!(found(&desk, json!({ "ids": ["a"], "status": "interrupted" })).await.is_empty());
+    assert_eq!(found(&desk, json!({ "sort_by": "thread_id", "sort_order": "asc" })).await, ["a", "b", "c"]);
+    assert_eq!(found(&desk, json!({ "sort_by": "updated_at" })).await, ["c", "b", "a"]);
+    for (which, number) in [
+        (json!({}), 3),
+        (json!({ "metadata": { "of": "me" } }), 3),
+        (json!({ "metadata": { "of": "you" } }), 0),
+        (json!({ "status": "idle" }), 2),
+        (json!({ "status": "interrupted", "values": { "x": 1 } }), 0),
+    ] {
+        assert_eq!(ok(desk.post("/threads/count", which.clone())).await, json!(number), "{which}");
+    }
+    for wrong in [json!({ "status": "x" }), json!({ "sort_by": "status" }), json!({ "select": ["thread_id"] })] {
+        assert_eq!(problem(desk.post("/threads/search", wrong.clone())).await["status"], 422, "{wrong}");
+    }
+    // What is found says what its last run came to, and what it asks.
+    let waits = &ok(desk.post("/threads/search", json!({ "ids": ["c"] }))).await[0];
+    let (_, asked) = waits["interrupts"].as_object().unwrap().iter().next().expect("a question");
+    assert_eq!(asked[0]["value"]["text"], "Who asks?", "{waits}");
+    assert_eq!(ok(desk.get("/threads/b")).await["values"]["n"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_threads_are_removed_at_once_or_none() {
+    let desk = Desk::with(&[ASK, ECHO]).await;
+    for (agent, thread) in [("echo", "a"), ("echo", "b"), ("ask", "c")] {
+        let run = json!({ "agent_id": agent, "thread_id": thread, "if_not_exists": "create", "input": "x" });
+        ok(desk.post("/runs/wait", run)).await;
+    }
+    let prune = |body: Value| desk.post("/threads/prune", body);
+    assert_eq!(problem(prune(json!({ "thread_ids": ["a", "c"] }))).await["type"], "urn:hotcell:problem:run-not-ended");
+    assert_eq!(problem(prune(json!({ "thread_ids": ["a"], "strategy": "keep_latest" }))).await["status"], 422);
+    assert_eq!(found(&desk, json!({})).await.len(), 3, "nothing was removed");
+    let pruned = ok(prune(json!({ "thread_ids": ["a", "b", "a", "nobody"] }))).await;
+    assert_eq!((pruned["pruned_count"].clone(), found(&desk, json!({})).await), (json!(2), vec!["c".to_owned()]));
+    assert_eq!(ok(desk.get("/runs")).await["runs"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_has_a_state_at_each_of_its_checkpoints() {
+    let desk = Desk::with(&[ASK, COUNT]).await;
+    for _ in 0..2 {
+        let run = json!({ "agent_id": "count", "thread_id": "t", "if_not_exists": "create", "input": "more" });
+        ok(desk.post("/runs/wait", run)).await;
+    }
+    let history = ok(desk.get("/threads/t/history?limit=1000")).await;
+    assert_eq!(history, ok(desk.post("/threads/t/history", json!({ "limit": 1000 }))).await);
+    let states = history.as_array().unwrap();
+    assert_eq!(states.iter().map(|state| state["values"]["n"].clone()).collect::<Vec<_>>(), [2, 2, 1, 1]);
+    for state in states {
+        let checkpoint = &state["checkpoint"];
+        let id = checkpoint["checkpoint_id"].as_str().unwrap();
+        let same = ok(desk.get(&format!("/threads/t/state/{id}"))).await;
+        assert_eq!(
+            (&same["values"], &same["next"], &same["checkpoint"]),
+            (&state["values"], &state["next"], checkpoint)
+        );
+        assert_eq!(same, ok(desk.post("/threads/t/state/checkpoint", json!({ "checkpoint": checkpoint }))).await);
+    }
+    let oldest = states[3]["checkpoint"]["checkpoint_id"].as_str().unwrap();
+    assert_eq!(ok(desk.get(&format!("/threads/t/history?before={oldest}"))).await, json!([]));
+    // Where the thread is now, and before anything was done.
+    let now = ok(desk.get("/threads/t/state")).await;
+    let at = now["checkpoint"]["checkpoint_id"].as_str().unwrap();
+    assert_eq!(ok(desk.get(&format!("/threads/t/state/{at}?subgraphs=false"))).await, now);
+    let (run, _) = at.split_once(':').unwrap();
+    assert_eq!(ok(desk.get(&format!("/threads/t/state/{run}:1"))).await["values"]["n"], 1);
+    // A waiting run is at its last entry, with what it asks.
+    let asks = json!({ "agent_id": "ask", "thread_id": "u", "if_not_exists": "create" });
+    ok(desk.post("/runs/wait", asks)).await;
+    let waits = ok(desk.get("/threads/u/state")).await;
+    let at = waits["checkpoint"]["checkpoint_id"].as_str().unwrap();
+    let same = ok(desk.get(&format!("/threads/u/state/{at}"))).await;
+    assert_eq!((&same["next"], &same), (&json!(["name"]), &waits));
+    for other in
+        [format!("{run}:99"), format!("{run}:0"), format!("{run}:x"), "x:1".to_owned(), at.to_owned(), "x".to_owned()]
+    {
+        assert_eq!(problem(desk.get(&format!("/threads/t/state/{other}"))).await["status"], 404, "{other}");
+    }
+    assert_eq!(problem(desk.get(&format!("/threads/none/state/{at}"))).await["status"], 404);
+    assert_eq!(problem(desk.get("/threads/t/state?subgraphs=true")).await["status"], 422);
+    assert_eq!(problem(desk.get("/threads/t/state?select=values")).await["status"], 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_begins_while_its_thread_is_removed_has_its_thread_or_did_not_begin() {
+    let desk = Desk::with(&[ASK]).await;
+    for round in 0..20 {
+        let thread = format!("t{round}");
+        ok(desk.post("/threads", json!({ "thread_id": thread }))).await;
+        let begin = desk.post("/runs", json!({ "thread_id": thread, "input": {} })).send();
+        let (begun, removed) = tokio::join!(begin, desk.delete(&format!("/threads/{thread}")).send());
+        let (begun, removed) = (begun.unwrap().status().as_u16(), removed.unwrap().status().as_u16());
+        let there = desk.get(&format!("/threads/{thread}")).send().await.unwrap().status().as_u16();
+        match begun {
+            // It began: the thread was kept, or is there again.
+            200 => assert!(matches!((removed, there), (204 | 409, 200)), "{begun} {removed} {there}"),
+            _ => assert_eq!((begun, removed, there), (404, 204, 404)),
+        }
+    }
+}

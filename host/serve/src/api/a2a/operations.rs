@@ -105,8 +105,7 @@ impl Asked {
         let (server, agent) = (&self.server, &self.agent);
         let Some(context) = context else { return Ok(turn::begin(server, agent, beginning, None).await?) };
         let given = beginning.given(agent, context)?;
-        threads::bind(server, context, agent.source(), true)?;
-        match server.runs().start(agent, given, IfBusy::Reject, beginning.listens).await {
+        match threads::start(server, agent, given, true, IfBusy::Reject, beginning.listens).await {
             Ok(begun) => Ok(Started { begun, after: 0 }),
             // What is said is no answer by accident.
             Err(problem) => Err(match problem.run_in_the_way() {

@@ -212,8 +212,7 @@ async fn begin(server: &Server, agent: &Arc<Agent>, wanted: &Input) -> Result<St
     let input = wanted.input(agent, said)?;
     let beginning = Beginning { input, metadata: Object::new(), kept: Object::new(), listens: true };
     let given = beginning.given(agent, thread)?;
-    threads::bind(server, thread, agent.source(), true)?;
-    let begun = server.runs().start(agent, given, IfBusy::Reject, true).await?;
+    let begun = threads::start(server, agent, given, true, IfBusy::Reject, true).await?;
     Ok(Started { begun, after: 0 })
 }
 

@@ -7,21 +7,25 @@ use axum::extract::{Path, State};
 use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::{Completed, Fact, NumberedEntry, RunQuery, RunRecord};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::interrupts::{self, Interrupt};
 use super::stream::values_of;
+use crate::api::params::Query;
 use crate::api::{agents, extract, threads};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
-use crate::store::Thread;
+use crate::thread_store::Thread;
 use crate::view::{Object, object, time};
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
-    OpenApiRouter::new().routes(routes!(history))
+    OpenApiRouter::new()
+        .routes(routes!(history, list_history))
+        .routes(routes!(state_at))
+        .routes(routes!(state_at_checkpoint))
 }
 
 /// A place in the history of a thread.
@@ -74,6 +78,21 @@ pub(crate) struct ThreadState {
     interrupts: Vec<Interrupt>,
 }
 
+impl ThreadState {
+    pub(crate) fn values(&self) -> &Object {
+        &self.values
+    }
+
+    pub(crate) fn into_values(self) -> Object {
+        self.values
+    }
+
+    /// What is asked, by the task that asks it.
+    pub(crate) fn asked(&self) -> Object {
+        self.tasks.iter().map(|task| (task.id.clone(), json!(task.interrupts))).collect()
+    }
+}
+
 pub(super) fn checkpoint(thread: &str, run: &RunRecord, number: u64) -> Checkpoint {
     Checkpoint { thread_id: thread.to_owned(), checkpoint_ns: "", checkpoint_id: Some(format!("{}:{number}", run.id)) }
 }
@@ -94,8 +113,14 @@ pub(crate) async fn thread_state(server: &Server, thread: Thread) -> Result<Thre
         });
     };
     let run = server.runs().find(last.id.as_str()).await?;
-    let values = object((&GraphValue::Object(server.runs().state_of(&run).await?)).into());
-    let open = interrupts::open(server, &run).await?;
+    let entries = server.runs().store().history(&run.id).await?.entries.len() as u64;
+    state_of(server, &thread.id, &run, entries).await
+}
+
+/// The state that a run of a thread has come to, after so many entries.
+async fn state_of(server: &Server, thread: &str, run: &RunRecord, entries: u64) -> Result<ThreadState, Problem> {
+    let values = object((&GraphValue::Object(server.runs().state_of(run).await?)).into());
+    let open = interrupts::open(server, run).await?;
     let asks = |question| Interrupt::of(question);
     let tasks = open.iter().map(|open| Task {
         id: open.question.id.clone(),
@@ -104,18 +129,117 @@ pub(crate) async fn thread_state(server: &Server, thread: Thread) -> Result<Thre
         interrupts: vec![asks(&open.question)],
     });
     let tasks: Vec<Task> = tasks.collect();
-    let entries = server.runs().store().history(&run.id).await?.entries.len() as u64;
     Ok(ThreadState {
+        thread_id: thread.to_owned(),
         run_id: Some(run.id.to_string()),
         values,
         next: tasks.iter().map(|task| task.name.clone()).collect(),
-        checkpoint: checkpoint(&thread.id, &run, entries),
-        thread_id: thread.id,
-        metadata: crate::input::metadata_of(&run),
+        checkpoint: checkpoint(thread, run, entries),
+        metadata: crate::input::metadata_of(run),
         created_at: Some(time(run.updated)),
         tasks,
         interrupts: open.iter().map(|open| asks(&open.question)).collect(),
     })
+}
+
+/// The state that a thread had at a checkpoint.
+async fn state_then(server: &Server, thread: &str, checkpoint_id: &str) -> Result<ThreadState, Problem> {
+    threads::find(server, thread)?;
+    let none = || {
+        let detail = format!("thread `{}` has no checkpoint `{}`", shown(thread), shown(checkpoint_id));
+        Problem::not_found(detail)
+    };
+    let (run, number) = place(checkpoint_id).ok_or_else(none)?;
+    let run = match server.runs().find(&run).await {
+        Ok(run) if run.thread() == Some(thread) => run,
+        Ok(_) => return Err(none()),
+        Err(problem) if problem.status == 404 => return Err(none()),
+        Err(problem) => return Err(problem),
+    };
+    let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
+    if entries.last().is_some_and(|last| last.number == number) {
+        return state_of(server, thread, &run, number).await;
+    }
+    let mut fold = server.runs().fold_of(&run).await?;
+    let (mut last, mut goes_on) = (None, Vec::new());
+    for NumberedEntry { number: of_entry, at, entry } in entries.into_iter().filter(|entry| entry.number <= number) {
+        let is_turn = fold.follow(&entry).map_err(|error| Problem::internal(&error))?;
+        last = Some((of_entry, at));
+        if let (true, Fact::Completed(Completed { next, .. })) = (is_turn, entry.fact) {
+            goes_on = next.unwrap_or_default();
+        }
+    }
+    let (_, at) = last.filter(|(of_entry, _)| *of_entry == number).ok_or_else(none)?;
+    Ok(ThreadState {
+        thread_id: thread.to_owned(),
+        run_id: Some(run.id.to_string()),
+        values: values_of(&fold),
+        next: goes_on,
+        checkpoint: checkpoint(thread, &run, number),
+        metadata: crate::input::metadata_of(&run),
+        created_at: Some(time(at)),
+        tasks: Vec::new(),
+        interrupts: Vec::new(),
+    })
+}
+
+/// Refuses states of graphs within nodes.
+pub(crate) fn no_subgraphs(wanted: bool) -> Result<(), Problem> {
+    match wanted {
+        false => Ok(()),
+        true => Err(Problem::unprocessable(
+            "`subgraphs` is not supported: `GET /runs/{run_id}/entries` has what happens in graphs within nodes",
+        )),
+    }
+}
+
+/// Show the state of a thread at a checkpoint
+#[utoipa::path(
+    get, path = "/threads/{thread_id}/state/{checkpoint_id}", tag = "LangGraph", security(("key" = ["run", "operate"])),
+    params(
+        ("thread_id" = String, Path, description = "The thread"),
+        ("checkpoint_id" = String, Path, description = "A `checkpoint_id` of its history"),
+        ("subgraphs" = Option<bool>, Query, description = "States of graphs within nodes are not shown: `false`"),
+    ),
+    responses((status = 200, body = ThreadState))
+)]
+async fn state_at(
+    State(server): State<Server>,
+    Path((id, checkpoint_id)): Path<(String, String)>,
+    mut query: Query,
+) -> Result<Json<ThreadState>, Problem> {
+    no_subgraphs(query.flag("subgraphs")?)?;
+    query.end()?;
+    Ok(Json(state_then(&server, &id, &checkpoint_id).await?))
+}
+
+/// A place in the history of a thread whose state is wanted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct StateWanted {
+    /// A checkpoint of the history of the thread, with its `checkpoint_id`
+    #[schema(value_type = Object)]
+    checkpoint: Value,
+    /// States of graphs within nodes are not shown: `false`
+    #[serde(default)]
+    subgraphs: bool,
+}
+
+/// Show the state of a thread at a checkpoint that is given as an object
+#[utoipa::path(
+    post, path = "/threads/{thread_id}/state/checkpoint", tag = "LangGraph", security(("key" = ["run", "operate"])),
+    params(("thread_id" = String, Path, description = "The thread")),
+    request_body = StateWanted, responses((status = 200, body = ThreadState))
+)]
+async fn state_at_checkpoint(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    extract::Json(wanted): extract::Json<StateWanted>,
+) -> Result<Json<ThreadState>, Problem> {
+    no_subgraphs(wanted.subgraphs)?;
+    let wrong = || Problem::unprocessable("`checkpoint` has to have the `checkpoint_id` of a state of the history");
+    let checkpoint_id = wanted.checkpoint.get("checkpoint_id").and_then(Value::as_str).ok_or_else(wrong)?;
+    Ok(Json(state_then(&server, &id, checkpoint_id).await?))
 }
 
 /// How much of the history of a thread is wanted.
@@ -143,11 +267,42 @@ async fn history(
     extract::Json(wanted): extract::Json<HistoryWanted>,
 ) -> Result<Json<Vec<ThreadState>>, Problem> {
     let (limit, _) = agents::page(wanted.limit, None)?;
-    let mut before = wanted.before.as_ref().map(before).transpose()?;
-    let thread = threads::find(&server, &id)?;
-    let Some(source) = thread.agent else { return Ok(Json(Vec::new())) };
+    let before = wanted.before.as_ref().map(before).transpose()?;
+    Ok(Json(states_before(&server, &id, limit, before).await?))
+}
+
+/// List the states of a thread, the newest first: one for each node that was completed
+#[utoipa::path(
+    get, path = "/threads/{thread_id}/history", tag = "Threads", security(("key" = ["run", "operate"])),
+    params(
+        ("thread_id" = String, Path, description = "The thread"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
+        ("before" = Option<String>, Query, description = "Only those before the one with this `checkpoint_id`"),
+    ),
+    responses((status = 200, body = Vec<ThreadState>))
+)]
+async fn list_history(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    mut query: Query,
+) -> Result<Json<Vec<ThreadState>>, Problem> {
+    let limit = query.limit(10)?;
+    let before = query.text("before").map(|id| before(&Value::String(id))).transpose()?;
+    query.end()?;
+    Ok(Json(states_before(&server, &id, limit, before).await?))
+}
+
+/// The states of a thread before an entry of a run, the newest first.
+async fn states_before(
+    server: &Server,
+    id: &str,
+    limit: usize,
+    mut before: Option<(String, u64)>,
+) -> Result<Vec<ThreadState>, Problem> {
+    let thread = threads::find(server, id)?;
+    let Some(source) = thread.agent else { return Ok(Vec::new()) };
     let mut query =
-        RunQuery { thread: Some(id.clone()), sources: Some(vec![source]), limit: 100, ..RunQuery::default() };
+        RunQuery { thread: Some(id.to_owned()), sources: Some(vec![source]), limit: 100, ..RunQuery::default() };
     let mut states = Vec::new();
     loop {
         let page = server.runs().store().list(&query).await?;
@@ -159,19 +314,25 @@ async fn history(
             };
             before = None;
             let run = server.runs().find(run.id.as_str()).await?;
-            states.extend(states_of(&server, &id, &run, until, limit - states.len()).await?);
+            states.extend(states_of(server, id, &run, until, limit - states.len()).await?);
             if states.len() == limit {
-                return Ok(Json(states));
+                return Ok(states);
             }
         }
         query.after = page.next;
         if query.after.is_none() {
             return match before {
                 Some((run, _)) => Err(Problem::not_found(format!("the thread has no run `{}`", shown(&run)))),
-                None => Ok(Json(states)),
+                None => Ok(states),
             };
         }
     }
+}
+
+/// The run and the entry that the id of a checkpoint names.
+fn place(id: &str) -> Option<(String, u64)> {
+    let (run, number) = id.rsplit_once(':')?;
+    Some((run.to_owned(), number.parse().ok()?))
 }
 
 /// The run and the entry that a checkpoint names.
@@ -180,9 +341,8 @@ fn before(wanted: &Value) -> Result<(String, u64), Problem> {
         let configurable = wanted.get("configurable").unwrap_or(wanted);
         configurable.get("checkpoint_id").and_then(Value::as_str)
     });
-    let parts = id.and_then(|id| id.rsplit_once(':'));
-    let found = parts.and_then(|(run, number)| Some((run.to_owned(), number.parse().ok()?)));
-    found.ok_or_else(|| Problem::unprocessable("`before` has to be the `checkpoint_id` of a state of the history"))
+    id.and_then(place)
+        .ok_or_else(|| Problem::unprocessable("`before` has to be the `checkpoint_id` of a state of the history"))
 }
 
 /// The last states of a run before an entry, the newest first.

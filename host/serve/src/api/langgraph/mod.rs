@@ -13,7 +13,7 @@ mod stream;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(super) use self::body::AssistantRun;
-pub(super) use self::history::{ThreadState, thread_state};
+pub(super) use self::history::{ThreadState, no_subgraphs, thread_state};
 pub(super) use self::runs::{AssistantRunView, begin, stream_of, values};
 use crate::state::Server;
 

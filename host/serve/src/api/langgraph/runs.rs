@@ -308,7 +308,7 @@ async fn cancel(
     Path((thread, run)): Path<(String, String)>,
     mut query: Query,
 ) -> Result<StatusCode, Problem> {
-    let waits = flag(&mut query, "wait")?;
+    let waits = query.flag("wait")?;
     let removes = match query.text("action").as_deref() {
         None | Some("interrupt") => false,
         Some("rollback") => true,
@@ -372,7 +372,7 @@ async fn join_stream(
         None => Ok(vec![Mode::Values]),
         Some(modes) => modes.split(',').map(Mode::named).collect(),
     };
-    let cancels = flag(&mut query, "cancel_on_disconnect")?;
+    let cancels = query.flag("cancel_on_disconnect")?;
     query.end()?;
     let record = run_of(&server, &thread, &run).await?;
     match seen(&server, &record, &headers, None).await? {
@@ -381,13 +381,5 @@ async fn join_stream(
             let shape = Shape::new(&server, &record, after, modes?).await?;
             Ok(follow(&server, &record.id, after, cancels, shape))
         }
-    }
-}
-
-fn flag(query: &mut Query, name: &str) -> Result<bool, Problem> {
-    match query.text(name).as_deref() {
-        None | Some("0" | "false") => Ok(false),
-        Some("1" | "true") => Ok(true),
-        Some(other) => Err(bad(format!("`{name}` is `true` or `false`, and not `{}`", shown(other)))),
     }
 }
