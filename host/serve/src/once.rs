@@ -52,6 +52,22 @@ pub(crate) fn give_back(name: Option<RunId>) {
     }
 }
 
+/// Things of one kind that a request may begin.
+pub(crate) const PARTS: usize = 100;
+
+/// Does one of several things that the request at hand begins. Each of them has a name that follows from that of the request, so that
+/// all are found again.
+pub(crate) async fn part<T>(number: usize, work: impl Future<Output = T>) -> T {
+    let keyed = REQUEST.try_with(|keyed| {
+        let name = keyed.name.borrow().as_ref().map(|name| RunId::from(format!("{name}{number:02}")));
+        Keyed { name: RefCell::new(name), is_repeat: keyed.is_repeat, used: keyed.used.clone() }
+    });
+    match keyed {
+        Ok(keyed) => REQUEST.scope(keyed, work).await,
+        Err(_) => work.await,
+    }
+}
+
 /// Whether the request at hand was made before, and nobody knows how far it came: what it wants may be done already.
 pub(crate) fn is_repeat() -> bool {
     REQUEST.try_with(|keyed| keyed.is_repeat).unwrap_or(false)

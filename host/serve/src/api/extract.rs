@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde::{Deserialize as _, Deserializer};
+use serde_json::Value;
 
 use crate::problem::Problem;
 use crate::state::Server;
@@ -19,26 +20,54 @@ impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            let detail = "the body has to be JSON, with the header `Content-Type: application/json`";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
-        }
-        let settings = server.settings();
-        let bytes = read(request, settings.largest_body, settings.body_within).await?;
+        let bytes = json(request, server).await?;
         let is_list = bytes.trim_ascii_start().first() == Some(&b'[');
         if is_list && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
             // It would be taken for the members of an object, in their order.
             return Err(Problem::unprocessable("the body has to be an object, and is a list"));
         }
-        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
-            let detail = format!("the body cannot be used: {error}");
-            // What comes after the first thing that does not fit has to be JSON, too.
-            match error.is_data() && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
-                true => Problem::unprocessable(detail),
-                false => Problem::new(StatusCode::BAD_REQUEST, detail),
-            }
-        })
+        parsed(&bytes).map(Json)
     }
+}
+
+/// The body of a request, which is a list in JSON.
+pub(crate) struct JsonList<T>(pub(crate) Vec<T>);
+
+impl<T: DeserializeOwned> FromRequest<Server> for JsonList<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
+        let items: Vec<Value> = parsed(&json(request, server).await?)?;
+        if !items.iter().all(Value::is_object) {
+            return Err(Problem::unprocessable("the body has to be a list of objects"));
+        }
+        let item = |item| serde_json::from_value(item).map_err(unusable);
+        items.into_iter().map(item).collect::<Result<_, _>>().map(JsonList)
+    }
+}
+
+/// The bytes of a body that is said to be JSON.
+async fn json(request: Request, server: &Server) -> Result<Vec<u8>, Problem> {
+    if !is_json(request.headers()) {
+        let detail = "the body has to be JSON, with the header `Content-Type: application/json`";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
+    let settings = server.settings();
+    read(request, settings.largest_body, settings.body_within).await
+}
+
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        // What comes after the first thing that does not fit has to be JSON, too.
+        match error.is_data() && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+            true => unusable(error),
+            false => Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be used: {error}")),
+        }
+    })
+}
+
+fn unusable(error: serde_json::Error) -> Problem {
+    Problem::unprocessable(format!("the body cannot be used: {error}"))
 }
 
 /// A whole number, however it is written: in JSON, `1.0` is one, too.

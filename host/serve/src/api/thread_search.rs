@@ -60,6 +60,7 @@ struct ThreadSearch {
 /// What threads are ordered by.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SortThreadsBy)]
 enum SortBy {
     /// When they were made
     CreatedAt,

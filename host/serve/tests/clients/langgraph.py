@@ -17,6 +17,8 @@ async def main(url):
     graph = await client.assistants.get_graph("slow")
     assert [edge["source"] for edge in graph["edges"]] == ["__start__", "first", "second", "done"], graph
     assert "properties" in (await client.assistants.get_schemas("ask"))["input_schema"]
+    assert await client.assistants.count(name="echo") == 1
+    assert [one["version"] for one in await client.assistants.get_versions("echo")] == [1]
 
     # A thread keeps its state from run to run
     thread = (await client.threads.create(metadata={"who": "me"}))["thread_id"]
@@ -33,6 +35,12 @@ async def main(url):
     assert [run["status"] for run in runs] == ["success", "success"] and runs[0]["assistant_id"] == "count", runs
     assert (await client.threads.update(thread, metadata={"x": 1}))["metadata"] == {"who": "me", "x": 1}
     assert [one["thread_id"] for one in await client.threads.search(metadata={"x": 1})] == [thread]
+    assert await client.threads.count(metadata={"x": 1}, status="idle") == 1
+    found = await client.threads.search(ids=[thread], values={"n": 2}, status="idle", sort_by="updated_at", sort_order="asc")
+    assert [one["values"]["n"] for one in found] == [2], found
+    then = await client.threads.get_state(thread, checkpoint=older[0]["checkpoint"])
+    assert then["values"] == older[0]["values"], then
+    assert await client.threads.get_state(thread, checkpoint_id=then["checkpoint"]["checkpoint_id"]) == then
 
     # A person is asked; a command answers
     thread = (await client.threads.create())["thread_id"]
@@ -86,6 +94,19 @@ async def main(url):
     await client.runs.delete(thread, run["run_id"])
     assert await client.runs.list(thread) == []
     await client.threads.delete(thread)
+
+    # Several at once
+    batch = await client.runs.create_batch([{"assistant_id": "echo", "input": {"prompt": text}} for text in "ab"])
+    assert len(batch) == 2, batch
+    await client.runs.cancel_many(run_ids=[run["run_id"] for run in batch])
+    await client.runs.cancel_many(status="all")
+    thread = (await client.threads.create())["thread_id"]
+    assert await client.threads.prune([thread]) == {"pruned_count": 1}
+
+    # What happens in a run
+    modes = ["values", "updates", "tasks", "checkpoints", "debug", "events", "custom"]
+    parts = [part async for part in client.runs.stream(None, "echo", input={"prompt": "x"}, stream_mode=modes)]
+    assert {"tasks", "checkpoints", "debug", "events"} <= {part.event for part in parts}, parts
 
     # Without a thread
     values = await client.runs.wait(None, "echo", input={"prompt": "y"})

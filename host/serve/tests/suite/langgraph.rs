@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::access::key;
 use crate::clients::drive;
-use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok, problem};
+use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok, problem, until_async};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn langgraph_sdk_drives_threads_runs_streams_and_interrupts() {
@@ -57,7 +57,7 @@ async fn what_langgraph_knows_and_hotcell_does_not_is_refused_by_name() {
         ("after_seconds", json!(5)),
         ("on_completion", json!("delete")),
         ("stream_subgraphs", json!(true)),
-        ("stream_mode", json!("debug")),
+        ("stream_mode", json!("graph")),
         ("stream_mode", json!([])),
         ("anything", json!(1)),
     ] {
@@ -197,4 +197,147 @@ async fn a_run_that_asks_nothing_takes_no_answer() {
     // What would be kept with a run that begins is not kept with one that goes on.
     let kept = json!({ "assistant_id": "slow", "command": { "resume": "Ada" }, "metadata": { "ticket": 7 } });
     assert_eq!(problem(post(kept)).await["status"], 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_runs_are_begun_or_none_and_a_repeated_request_begins_no_more() {
+    let desk = Desk::with(&[ECHO, COUNT]).await;
+    let one = |text: &str| json!({ "assistant_id": "echo", "input": { "prompt": text } });
+    let batch = |body: Value| desk.post("/runs/batch", body);
+    for (wrong, status) in [
+        (json!({}), 422),
+        (json!([]), 422),
+        (json!([one("x"), 1]), 422),
+        (json!([one("x"), []]), 422),
+        (json!([one("x"), { "assistant_id": "nobody" }]), 404),
+        (json!([one("x"), { "assistant_id": "echo", "input": 7 }]), 422),
+        (json!([one("x"), { "assistant_id": "count", "input": { "nothing": 1 } }]), 422),
+        (json!([one("x"), { "assistant_id": "echo", "thread_id": "t" }]), 422),
+        (json!([one("x"), { "assistant_id": "echo", "command": { "resume": "x" } }]), 422),
+        (json!([one("x"), { "assistant_id": "echo", "webhook": "https://example.com" }]), 422),
+        (Value::Array(vec![one("x"); 101]), 422),
+    ] {
+        assert_eq!(problem(batch(wrong.clone())).await["status"], status, "{wrong}");
+    }
+    assert_eq!(problem(desk.post("/runs/batch", json!(1)).body("[1")).await["status"], 400);
+    assert_eq!(ok(desk.get("/runs")).await["runs"], json!([]), "none was begun");
+    let request = || batch(json!([one("a"), one("b"), one("c")])).header("Idempotency-Key", "k");
+    let begun = ok(request()).await;
+    let runs: Vec<&str> = begun.as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect();
+    for (run, text) in runs.iter().zip(["a", "b", "c"]) {
+        assert_eq!(ok(desk.get(&format!("/runs/{run}/wait"))).await["output"], format!("you said {text}"));
+    }
+    assert_eq!(
+        (ok(request()).await, ok(desk.get("/runs")).await["runs"].as_array().unwrap().len()),
+        (begun.clone(), 3)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_runs_are_cancelled_at_once() {
+    let desk = Desk::with(&[ASK, ECHO, SLOW]).await;
+    let waits = desk.begin(json!({ "agent_id": "ask" })).await;
+    let ended = desk.begin(json!({ "agent_id": "echo", "input": "x" })).await;
+    let works = desk.begin(json!({ "agent_id": "slow", "input": "x" })).await;
+    desk.stands(&waits, "waiting").await;
+    desk.stands(&ended, "completed").await;
+    desk.model.was_asked(1).await;
+    let cancel = |query: &str, body: Value| desk.post(&format!("/runs/cancel{query}"), body);
+    for (query, wrong, status) in [
+        ("", json!({}), 422),
+        ("", json!({ "run_ids": [] }), 422),
+        ("", json!({ "run_ids": [waits], "status": "all" }), 422),
+        ("", json!({ "run_ids": [waits, "nobody"] }), 404),
+        ("", json!({ "run_ids": [waits], "thread_id": "t" }), 404),
+        ("", json!({ "status": "success" }), 422),
+        ("?action=x", json!({ "run_ids": [waits] }), 400),
+    ] {
+        assert_eq!(problem(cancel(query, wrong.clone())).await["status"], status, "{wrong}");
+    }
+    desk.stands(&waits, "waiting").await;
+    let runs = key(&desk, &[Role::Run]);
+    let removes = cancel("?action=rollback", json!({ "run_ids": [waits] })).bearer_auth(&runs);
+    assert_eq!(problem(removes).await["status"], 403);
+    let operates = key(&desk, &[Role::Operate]);
+    let get = async |run: &str| desk.get(&format!("/runs/{run}")).bearer_auth(&operates).send().await.unwrap();
+    ok(cancel("", json!({ "status": "all" })).bearer_auth(&runs)).await;
+    ok(cancel("?action=rollback", json!({ "run_ids": [waits, ended] })).bearer_auth(&operates)).await;
+    assert_eq!(get(&waits).await.status(), 404);
+    let standing = async |run: &str| get(run).await.json::<Value>().await.unwrap()["standing"].clone();
+    assert_eq!(standing(&ended).await, "completed");
+    until_async("the run is cancelled", async || standing(&works).await == "cancelled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn assistants_are_ordered_and_counted_and_have_one_version() {
+    let desk = Desk::with(&[ASK, COUNT, ECHO]).await;
+    let search = async |body: Value| {
+        let found = ok(desk.post("/assistants/search", body)).await;
+        found.as_array().unwrap().iter().map(|one| one["assistant_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(search(json!({})).await, ["ask", "count", "echo"]);
+    assert_eq!(search(json!({ "sort_order": "desc", "limit": 2 })).await, ["echo", "count"]);
+    assert_eq!(search(json!({ "sort_by": "name", "offset": 1 })).await, ["count", "echo"]);
+    assert_eq!(problem(desk.post("/assistants/search", json!({ "sort_by": "x" }))).await["status"], 422);
+    assert_eq!(ok(desk.post("/assistants/count", json!({}))).await, 3);
+    assert_eq!(ok(desk.post("/assistants/count", json!({ "name": "C", "metadata": { "language": "loki" } }))).await, 1);
+    let versions = ok(desk.post("/assistants/echo/versions", json!({}))).await;
+    assert_eq!((versions[0]["version"].clone(), versions.as_array().unwrap().len()), (json!(1), 1));
+    assert_eq!(ok(desk.post("/assistants/echo/versions", json!({ "offset": 1 }))).await, json!([]));
+    assert_eq!(problem(desk.post("/assistants/nobody/versions", json!({}))).await["status"], 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_tells_of_tasks_checkpoints_and_events() {
+    let desk = Desk::with(&[SLOW]).await;
+    desk.model.answers(2);
+    let modes = json!(["tasks", "checkpoints", "debug", "events", "custom"]);
+    let body = json!({ "assistant_id": "slow", "input": "x", "stream_mode": modes, "if_not_exists": "create" });
+    let told = Events::of(desk.post("/threads/t/runs/stream", body)).await.all().await;
+    let of =
+        |name: &str| told.iter().filter(|told| told.event == name).map(|told| told.data.clone()).collect::<Vec<_>>();
+
+    // Each node begins and ends, in this order.
+    let tasks = of("tasks");
+    let told_of: Vec<_> = tasks.iter().map(|task| (task["name"].clone(), task.get("result").is_some())).collect();
+    assert_eq!(told_of, ["first", "second", "done"].map(|name| [(json!(name), false), (json!(name), true)]).concat());
+    for pair in tasks.chunks(2) {
+        assert_eq!(pair[0]["id"], pair[1]["id"]);
+    }
+    assert_eq!((&tasks[1]["result"]["first"], &tasks[2]["input"]["first"]), (&json!("reply1"), &json!("reply1")));
+
+    // Each state follows from the one before it, and is found in the history of the thread.
+    let checkpoints = of("checkpoints");
+    let steps: Vec<_> = checkpoints.iter().map(|one| (one["metadata"]["step"].clone(), one["next"].clone())).collect();
+    let steps_of = |step: i64, next: Value| (json!(step), next);
+    assert_eq!(
+        steps,
+        [steps_of(-1, json!([])), steps_of(0, json!(["second"])), steps_of(1, json!(["done"])), steps_of(2, json!([])),]
+    );
+    assert_eq!(checkpoints[0]["parent_config"], Value::Null);
+    for pair in checkpoints.windows(2) {
+        assert_eq!(pair[1]["parent_config"], pair[0]["config"]);
+    }
+    for checkpoint in &checkpoints {
+        let id = checkpoint["config"]["configurable"]["checkpoint_id"].as_str().expect("an id");
+        let state = ok(desk.get(&format!("/threads/t/state/{id}"))).await;
+        assert_eq!(state["values"], checkpoint["values"], "{id}");
+    }
+    let debug: Vec<_> = of("debug").into_iter().map(|one| one["type"].clone()).collect();
+    let turn = [json!("task"), json!("task_result"), json!("checkpoint")];
+    assert_eq!(debug, [vec![json!("checkpoint")], turn.to_vec(), turn.to_vec(), turn.to_vec()].concat());
+
+    let events: Vec<_> = of("events").into_iter().map(|one| (one["event"].clone(), one["name"].clone())).collect();
+    let named = |event: &str, name: &str| (json!(event), json!(name));
+    assert_eq!(
+        (events.first(), events.last()),
+        (Some(&named("on_chain_start", "slow")), Some(&named("on_chain_end", "slow")))
+    );
+    for node in ["first", "second"] {
+        let of_node: Vec<_> = events.iter().filter(|(_, name)| name == node).map(|(event, _)| event.clone()).collect();
+        let (begin, end) = (of_node.first(), of_node.last());
+        assert_eq!((begin, end), (Some(&json!("on_chain_start")), Some(&json!("on_chain_end"))), "{of_node:?}");
+        assert!(of_node.contains(&json!("on_chat_model_stream")), "{of_node:?}");
+    }
+    assert!(of("custom").is_empty() && of("values").is_empty());
 }

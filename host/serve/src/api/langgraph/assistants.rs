@@ -1,5 +1,7 @@
 //! Assistants: agents.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use hotcell_runtime::Agent;
@@ -10,13 +12,20 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::params::Query;
+use crate::api::thread_search::SortOrder;
 use crate::api::{agents, extract};
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::{AgentSchemas, AgentView, Object, object, time};
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
-    OpenApiRouter::new().routes(routes!(search)).routes(routes!(get)).routes(routes!(graph)).routes(routes!(schemas))
+    OpenApiRouter::new()
+        .routes(routes!(search))
+        .routes(routes!(count))
+        .routes(routes!(get))
+        .routes(routes!(versions))
+        .routes(routes!(graph))
+        .routes(routes!(schemas))
 }
 
 /// An agent, as clients of LangGraph see it.
@@ -79,6 +88,10 @@ struct AssistantSearch {
     /// Those with all of this metadata
     #[schema(value_type = Option<Object>)]
     metadata: Option<Object>,
+    /// What they are ordered by; their ids if it is left out
+    sort_by: Option<SortBy>,
+    /// In which order; the first one first if it is left out
+    sort_order: Option<SortOrder>,
     /// How many at most
     #[schema(minimum = 1, maximum = 1000, default = 10)]
     #[serde(default, deserialize_with = "extract::whole")]
@@ -87,6 +100,33 @@ struct AssistantSearch {
     #[schema(minimum = 0, maximum = 10000, default = 0)]
     #[serde(default, deserialize_with = "extract::whole")]
     offset: Option<usize>,
+}
+
+/// What assistants are ordered by.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SortAssistantsBy)]
+enum SortBy {
+    /// Their ids
+    AssistantId,
+    /// The same
+    GraphId,
+    /// Their names
+    Name,
+}
+
+/// The agents that are meant, by their ids.
+fn matching(
+    server: &Server,
+    graph_id: Option<&str>,
+    name: Option<String>,
+    metadata: Option<Object>,
+) -> Vec<(String, Arc<Agent>)> {
+    let fits = agents::fitting(name, metadata.unwrap_or_default());
+    let is_meant = |id: &str| graph_id.is_none_or(|wanted| wanted == id);
+    let mut all = server.agents().all();
+    all.retain(|(id, agent)| is_meant(id) && fits(&AgentView::of(id, agent, server.agents())));
+    all
 }
 
 /// List assistants: agents, for clients of LangGraph
@@ -99,11 +139,77 @@ async fn search(
     extract::Json(wanted): extract::Json<AssistantSearch>,
 ) -> Result<Json<Vec<Assistant>>, Problem> {
     let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
-    let fits = agents::fitting(wanted.name, wanted.metadata.unwrap_or_default());
-    let is_meant = |id: &str| wanted.graph_id.as_deref().is_none_or(|wanted| wanted == id);
-    let agents = server.agents().all().into_iter();
-    let agents = agents.filter(|(id, agent)| is_meant(id) && fits(&AgentView::of(id, agent, server.agents())));
-    Ok(Json(agents.skip(offset).take(limit).map(|(id, agent)| Assistant::of(&server, &id, &agent)).collect()))
+    let AssistantSearch { graph_id, name, metadata, sort_by, sort_order, .. } = wanted;
+    let mut found = matching(&server, graph_id.as_deref(), name, metadata);
+    if let Some(SortBy::Name) = sort_by {
+        found.sort_by(|(_, one), (_, other)| one.graph.name.cmp(&other.graph.name));
+    }
+    if sort_order == Some(SortOrder::Desc) {
+        found.reverse();
+    }
+    let page = found.iter().skip(offset).take(limit);
+    Ok(Json(page.map(|(id, agent)| Assistant::of(&server, id, agent)).collect()))
+}
+
+/// Which assistants are counted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AssistantCount {
+    /// The one of this agent
+    graph_id: Option<String>,
+    /// Those with this in their name or id
+    name: Option<String>,
+    /// Those with all of this metadata
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Object>,
+}
+
+/// Count assistants
+#[utoipa::path(
+    post, path = "/assistants/count", tag = "LangGraph", security(("key" = ["run", "operate"])),
+    request_body = AssistantCount, responses((status = 200, body = u64, content_type = "application/json"))
+)]
+async fn count(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<AssistantCount>,
+) -> Result<Json<u64>, Problem> {
+    let AssistantCount { graph_id, name, metadata } = wanted;
+    Ok(Json(matching(&server, graph_id.as_deref(), name, metadata).len() as u64))
+}
+
+/// Which versions of an assistant are wanted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VersionsWanted {
+    /// Those with all of this metadata
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Object>,
+    /// How many at most
+    #[schema(minimum = 1, maximum = 1000, default = 10)]
+    #[serde(default, deserialize_with = "extract::whole")]
+    limit: Option<usize>,
+    /// How many are left out before the first one
+    #[schema(minimum = 0, maximum = 10000, default = 0)]
+    #[serde(default, deserialize_with = "extract::whole")]
+    offset: Option<usize>,
+}
+
+/// List the versions of an assistant: the one that the server has
+#[utoipa::path(
+    post, path = "/assistants/{assistant_id}/versions", tag = "LangGraph", security(("key" = ["run", "operate"])),
+    params(("assistant_id" = String, Path, description = "The id of an agent, or a name that no other one has")),
+    request_body = VersionsWanted, responses((status = 200, body = Vec<Assistant>))
+)]
+async fn versions(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    extract::Json(wanted): extract::Json<VersionsWanted>,
+) -> Result<Json<Vec<Assistant>>, Problem> {
+    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (id, _) = server.agents().find(&id)?;
+    let found = matching(&server, Some(&id), None, wanted.metadata).into_iter();
+    let page = found.skip(offset).take(limit);
+    Ok(Json(page.map(|(id, agent)| Assistant::of(&server, &id, &agent)).collect()))
 }
 
 /// Look at an assistant

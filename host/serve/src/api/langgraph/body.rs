@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::stream::{Mode, Modes};
+use super::modes::{Mode, Modes};
 use crate::api::runs::{IfNotExists, OnDisconnect};
 use crate::problem::Problem;
 use crate::runs::IfBusy;
@@ -22,7 +22,8 @@ pub(crate) struct AssistantRun {
     /// answer for each of their ids
     #[schema(value_type = Option<Object>)]
     pub(super) command: Option<Command>,
-    /// What a stream tells: `values`, `updates`, `messages`, `messages-tuple`; one of them or a list
+    /// What a stream tells: `values`, `updates`, `messages`, `messages-tuple`, `tasks`, `checkpoints`, `debug`, `events`, `custom`; one of
+    /// them or a list
     #[schema(value_type = Option<Object>)]
     pub(super) stream_mode: Option<Modes>,
     /// Whatever is to be kept with it
@@ -119,6 +120,11 @@ impl AssistantRun {
             Some((name, _, "")) => Err(Problem::unprocessable(format!("`{name}` is not supported"))),
             Some((name, _, instead)) => Err(Problem::unprocessable(format!("`{name}` is not supported: {instead}"))),
         }
+    }
+
+    /// Whether it answers a question.
+    pub(super) fn resumes(&self) -> bool {
+        self.command.as_ref().is_some_and(|command| command.resume.is_some())
     }
 
     /// The answer that it gives, if it resumes a run.

@@ -3,11 +3,14 @@
 
 mod assistants;
 mod body;
+mod bulk;
 mod change;
 mod crons;
 mod history;
 mod interrupts;
+mod modes;
 mod runs;
+mod steps;
 mod stream;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -18,5 +21,10 @@ pub(super) use self::runs::{AssistantRunView, begin, stream_of, values};
 use crate::state::Server;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
-    assistants::routes().merge(runs::routes()).merge(history::routes()).merge(change::routes()).merge(crons::routes())
+    assistants::routes()
+        .merge(runs::routes())
+        .merge(bulk::routes())
+        .merge(history::routes())
+        .merge(change::routes())
+        .merge(crons::routes())
 }

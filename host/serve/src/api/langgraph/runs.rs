@@ -14,7 +14,8 @@ use utoipa_axum::routes;
 
 use super::body::AssistantRun;
 use super::interrupts::{self, Interrupt};
-use super::stream::{Mode, Shape};
+use super::modes::Mode;
+use super::stream::Shape;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::api::extract;
@@ -186,7 +187,7 @@ pub(crate) async fn stream_of(server: &Server, started: Started) -> Result<Respo
 }
 
 /// The run of a thread.
-async fn run_of(server: &Server, thread: &str, run: &str) -> Result<RunRecord, Problem> {
+pub(super) async fn run_of(server: &Server, thread: &str, run: &str) -> Result<RunRecord, Problem> {
     let record = server.runs().find(run).await?;
     match record.thread() == Some(thread) {
         true => Ok(record),
@@ -241,8 +242,9 @@ async fn create_and_wait(
 ///
 /// The first event is `metadata` with the id of the run, the last one `end`. In between are those of each `stream_mode`: `values`
 /// (the state after each node), `updates` (what each node wrote), `messages` with the text of a model as it comes
-/// (`messages-tuple`), or `messages/partial` and `messages/complete` with all of a message so far (`messages`); and `error` with
-/// why it failed.
+/// (`messages-tuple`), or `messages/partial` and `messages/complete` with all of a message so far (`messages`), `tasks` (each node that
+/// begins, and what came of it), `checkpoints` (the state with its place in the history), `debug` (both), `events` (the graph, its nodes
+/// and their models, as they begin and end); and `error` with why it failed. Nothing is told as `custom`.
 #[utoipa::path(
     post, path = "/threads/{thread_id}/runs/stream", tag = "LangGraph", security(("key" = ["run"])),
     params(("thread_id" = String, Path, description = "The thread")),
@@ -289,6 +291,15 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Whether runs that are cancelled are removed, too.
+pub(super) fn removes(query: &mut Query) -> Result<bool, Problem> {
+    match query.text("action").as_deref() {
+        None | Some("interrupt") => Ok(false),
+        Some("rollback") => Ok(true),
+        Some(other) => Err(bad(format!("`action` is `interrupt` or `rollback`, and not `{}`", shown(other)))),
+    }
+}
+
 /// End a run of a thread for good
 ///
 /// What it does at this moment is stopped. `rollback` removes it, too, which needs the role `operate`.
@@ -309,11 +320,7 @@ async fn cancel(
     mut query: Query,
 ) -> Result<StatusCode, Problem> {
     let waits = query.flag("wait")?;
-    let removes = match query.text("action").as_deref() {
-        None | Some("interrupt") => false,
-        Some("rollback") => true,
-        Some(other) => return Err(bad(format!("`action` is `interrupt` or `rollback`, and not `{}`", shown(other)))),
-    };
+    let removes = removes(&mut query)?;
     query.end()?;
     if removes {
         caller.may_remove_runs()?;
@@ -352,7 +359,7 @@ async fn join(
     params(
         ("thread_id" = String, Path, description = "The thread"),
         ("run_id" = String, Path, description = "The run"),
-        ("stream_mode" = Option<String>, Query, description = "`values`, `updates`, `messages` or `messages-tuple`; several with commas"),
+        ("stream_mode" = Option<String>, Query, description = "As `stream_mode` of `POST /threads/{thread_id}/runs/stream`; several with commas"),
         ("cancel_on_disconnect" = Option<String>, Query, description = "`true` to cancel the run when the connection breaks"),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen"),
     ),

@@ -5,69 +5,18 @@ use std::collections::HashMap;
 use axum::response::sse::Event;
 use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::{EntryPage, Fact, NumberedEntry, RunRecord, RunStatus, StateFold};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::interrupts::{self, Interrupt};
+use super::modes::Mode;
+use super::steps::Steps;
 use crate::api::stream::Telling;
-use crate::problem::{Problem, shown};
+use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::{Object, StatusView, object};
 
 /// Entries that are read at once.
 const AT_ONCE: usize = 256;
-
-/// What a stream tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Mode {
-    /// The state after each node
-    Values,
-    /// What each node wrote
-    Updates,
-    /// Each message of a model, as far as it has come
-    Messages,
-    /// Each piece of a message of a model
-    MessagesTuple,
-}
-
-impl Mode {
-    pub(super) fn named(name: &str) -> Result<Self, Problem> {
-        let known = serde_json::from_value(Value::String(name.to_owned()));
-        known.map_err(|_| {
-            Problem::unprocessable(format!(
-                "`stream_mode` is `values`, `updates`, `messages` or `messages-tuple`; `{}` is not supported",
-                shown(name)
-            ))
-        })
-    }
-}
-
-/// One mode or several.
-#[derive(Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Modes(Vec<Mode>);
-
-impl Modes {
-    pub(super) fn all(&self) -> Vec<Mode> {
-        self.0.clone()
-    }
-}
-
-impl TryFrom<Value> for Modes {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let one = |name: &Value| {
-            let name = name.as_str().ok_or("`stream_mode` is a name or a list of names")?;
-            Mode::named(name).map_err(|problem| problem.detail)
-        };
-        match &value {
-            Value::Array(names) if !names.is_empty() => names.iter().map(one).collect::<Result<_, _>>().map(Modes),
-            name => Ok(Modes(vec![one(name)?])),
-        }
-    }
-}
 
 /// A message of a model as far as it has come.
 struct Message {
@@ -87,6 +36,8 @@ pub(crate) struct Shape {
     messages: HashMap<String, Message>,
     /// How many messages have begun
     begun: usize,
+    /// The turns of its nodes
+    steps: Steps,
     has_begun: bool,
 }
 
@@ -99,8 +50,9 @@ impl Shape {
         modes: Vec<Mode>,
     ) -> Result<Self, Problem> {
         let mut fold = server.runs().fold_of(record).await?;
-        if modes.contains(&Mode::Values) && after > 0 {
-            read_until(server, record, after, &mut fold).await?;
+        let mut steps = Steps::new(record);
+        if after > 0 && modes.iter().any(|mode| mode.tells_state()) {
+            read_until(server, record, after, &mut fold, &mut steps).await?;
         }
         Ok(Shape {
             server: server.clone(),
@@ -110,6 +62,7 @@ impl Shape {
             told: None,
             messages: HashMap::new(),
             begun: 0,
+            steps,
             has_begun: false,
         })
     }
@@ -132,6 +85,43 @@ impl Shape {
         Some(told)
     }
 
+    /// The state after an entry, in each of the ways in which it is told.
+    fn state(&mut self, numbered: &NumberedEntry, next: &[String]) -> Vec<Event> {
+        let mut events = Vec::new();
+        if !self.modes.iter().any(|mode| mode.tells_state()) {
+            return events;
+        }
+        let values = values_of(&self.fold);
+        let checkpoint = self.steps.checkpoint(numbered.number, &values, next);
+        if self.tells(Mode::Values) {
+            events.extend(self.values(values));
+        }
+        if self.tells(Mode::Checkpoints) {
+            events.push(event("checkpoints", &checkpoint));
+        }
+        if self.tells(Mode::Debug) {
+            events.push(event("debug", &self.steps.debug("checkpoint", numbered.at, checkpoint)));
+        }
+        events
+    }
+
+    /// A node begins.
+    fn task(&self, node: &str, place: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.tells(Mode::Tasks) {
+            events.push(event("tasks", &self.steps.begins(node, place, values_of(&self.fold))));
+        }
+        if self.tells(Mode::Debug) {
+            let payload = self.steps.begins(node, place, values_of(&self.fold));
+            events.push(event("debug", &self.steps.debug("task", self.server.clock().now(), payload)));
+        }
+        if self.tells(Mode::Events) {
+            let input = Value::Object(values_of(&self.fold));
+            events.push(event("events", &self.steps.node("on_chain_start", node, place, "input", input)));
+        }
+        events
+    }
+
     fn message(&mut self, node: &str, text: &str) -> Vec<Event> {
         let run = &self.record.id;
         let begun = &mut self.begun;
@@ -147,6 +137,9 @@ impl Shape {
             let piece = json!({ "type": "AIMessageChunk", "id": message.id, "content": text });
             events.push(event("messages", &json!([piece, about])));
         }
+        if self.modes.contains(&Mode::Events) {
+            events.push(event("events", &self.steps.said(node, &message.id, text)));
+        }
         if self.modes.contains(&Mode::Messages) {
             if is_new {
                 let by_id = Object::from_iter([(message.id.clone(), json!({ "metadata": about }))]);
@@ -160,14 +153,23 @@ impl Shape {
 }
 
 /// Follows the entries of a run until one of them.
-async fn read_until(server: &Server, record: &RunRecord, until: u64, fold: &mut StateFold) -> Result<(), Problem> {
+async fn read_until(
+    server: &Server,
+    record: &RunRecord,
+    until: u64,
+    fold: &mut StateFold,
+    steps: &mut Steps,
+) -> Result<(), Problem> {
     let mut after = 0;
     while after < until {
         let EntryPage { entries, .. } = server.runs().store().entries(&record.id, after, AT_ONCE).await?;
         let Some(last) = entries.last() else { break };
         after = last.number;
         for numbered in entries.iter().filter(|numbered| numbered.number <= until) {
-            fold.follow(&numbered.entry).map_err(|error| Problem::internal(&error))?;
+            let is_turn = fold.follow(&numbered.entry).map_err(|error| Problem::internal(&error))?;
+            if is_turn || matches!(numbered.entry.fact, Fact::Started(_)) {
+                steps.took(numbered.number);
+            }
         }
     }
     Ok(())
@@ -206,11 +208,30 @@ impl Telling for Shape {
                     let update = Object::from_iter([(completed.node.clone(), Value::Object(writes))]);
                     events.push(event("updates", &Value::Object(update)));
                 }
-                if self.tells(Mode::Values) {
-                    events.extend(self.values(values_of(&self.fold)));
+                let place = numbered.entry.place.to_string();
+                if self.tells(Mode::Tasks) {
+                    events.push(event("tasks", &self.steps.done(&place, completed)));
                 }
+                if self.tells(Mode::Debug) {
+                    let payload = self.steps.done(&place, completed);
+                    events.push(event("debug", &self.steps.debug("task_result", numbered.at, payload)));
+                }
+                if self.tells(Mode::Events) {
+                    let output = self.steps.done(&place, completed)["result"].take();
+                    events.push(event(
+                        "events",
+                        &self.steps.node("on_chain_end", &completed.node, &place, "output", output),
+                    ));
+                }
+                events.extend(self.state(numbered, completed.next.as_deref().unwrap_or_default()));
             }
-            Fact::Started(_) if self.tells(Mode::Values) => events.extend(self.values(values_of(&self.fold))),
+            Fact::Started(_) => {
+                if self.tells(Mode::Events) {
+                    let input = Value::Object(values_of(&self.fold));
+                    events.push(event("events", &self.steps.graph("on_chain_start", "input", input)));
+                }
+                events.extend(self.state(numbered, &[]));
+            }
             _ => {}
         }
         // The last one of an entry has its id: a client that saw it has seen all of the entry.
@@ -221,12 +242,13 @@ impl Telling for Shape {
     }
 
     fn live(&mut self, text: &str) -> Vec<Event> {
-        if !self.tells(Mode::Messages) && !self.tells(Mode::MessagesTuple) {
+        if !self.modes.iter().any(|mode| mode.tells_live()) {
             return Vec::new();
         }
         let Ok(Value::Object(happened)) = serde_json::from_str(text) else { return Vec::new() };
         let text_of = |name: &str| happened.get(name).and_then(Value::as_str).unwrap_or_default();
         match text_of("event") {
+            "node_started" => self.task(text_of("node"), text_of("place")),
             "model_text" => self.message(text_of("node"), text_of("text")),
             "model_answered" => match self.messages.remove(text_of("node")) {
                 Some(whole) if self.tells(Mode::Messages) => {
@@ -257,6 +279,10 @@ impl Telling for Shape {
                 values.insert("__output__".to_owned(), output.as_str().into());
             }
             events.extend(self.values(values));
+        }
+        if self.tells(Mode::Events) && record.status == RunStatus::Completed {
+            let output = Value::Object(values_of(&self.fold));
+            events.push(event("events", &self.steps.graph("on_chain_end", "output", output)));
         }
         if matches!(record.status, RunStatus::Failed | RunStatus::Stopped) {
             let message = record.outcome.as_deref().unwrap_or_default();
