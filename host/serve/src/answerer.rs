@@ -57,6 +57,11 @@ impl<'a> Answerer<'a> {
         Answerer { asked: Some(asked), ..self }
     }
 
+    /// With what the answer came: a key or a token.
+    pub(crate) fn caller(&self) -> Option<&'a str> {
+        self.asker.map(Asker::id)
+    }
+
     /// By which name they answer, as far as that is known.
     pub(crate) fn name(&self) -> Option<&'a str> {
         self.asker.and_then(Asker::subject).or(self.named)

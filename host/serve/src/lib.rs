@@ -11,6 +11,7 @@ mod answerer;
 mod api;
 mod aside;
 mod deadlines;
+mod decisions;
 mod error;
 mod follow;
 mod front;

@@ -27,6 +27,7 @@ use crate::log;
 use crate::news::News;
 use crate::problem::Problem;
 use crate::quota::Quotas;
+use crate::store::Store;
 use crate::webhooks::Webhooks;
 
 /// Runs that are looked at together when the server starts.
@@ -81,6 +82,10 @@ pub(crate) struct Runs {
     stop: CancellationToken,
     /// Told when a run has given control back
     rested: Arc<Notify>,
+    /// Where it is noted who answered what
+    decisions: Store,
+    /// Held while a question of a run is answered
+    answers: Locks<RunId>,
     /// Held while a run of a thread is begun
     threads: Locks<String>,
     /// Held while a run waits until it can be begun in a thread
@@ -95,6 +100,7 @@ impl Runs {
         quotas: Quotas,
         telemetry: Telemetry,
         webhooks: Webhooks,
+        decisions: Store,
     ) -> Self {
         let in_hand = Arc::<InHand>::default();
         if webhooks.is_used() {
@@ -116,6 +122,8 @@ impl Runs {
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             rested: Arc::default(),
+            decisions,
+            answers: Locks::default(),
             threads: Locks::default(),
             queues: Locks::default(),
         }

@@ -86,6 +86,7 @@ impl Server {
                 Quotas::new(settings.quota.clone(), store.clone()),
                 settings.telemetry.clone(),
                 webhooks,
+                store.clone(),
             ),
             common,
             tenant,

@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 14] = [
+const LAYOUTS: [&str; 15] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -123,6 +123,11 @@ const LAYOUTS: [&str; 14] = [
          attempts INTEGER NOT NULL, due INTEGER NOT NULL
      );
      CREATE INDEX posts_by_time ON posts (due);",
+    "CREATE TABLE decisions (
+         number INTEGER PRIMARY KEY, run TEXT NOT NULL, question TEXT NOT NULL, at INTEGER NOT NULL, source TEXT NOT NULL,
+         caller TEXT, operator TEXT
+     );
+     CREATE INDEX decisions_of_run ON decisions (run, number);",
 ];
 
 /// Why the server's file cannot be used.

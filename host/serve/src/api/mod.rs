@@ -5,6 +5,7 @@ pub(crate) mod a2a;
 mod agents;
 mod agui;
 mod bundles;
+mod decisions;
 mod docs;
 pub(crate) mod errors;
 pub(crate) mod extract;
@@ -67,6 +68,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(stream::routes())
         .merge(going_on::routes())
         .merge(inbox::routes())
+        .merge(decisions::routes())
         .merge(items::routes())
         .merge(schedules::routes())
         .merge(plugins::routes())

@@ -39,7 +39,7 @@ impl Runs {
                 let detail = format!("a later run of its thread goes on from run `{}`; delete the thread", run.id);
                 Err(Problem::conflict(detail).kind("run-needed", "Another run needs it"))
             }
-            _ => Ok(()),
+            _ => Ok(self.decisions.forget_decisions_of(run.id.as_str())?),
         }
     }
 }

@@ -38,9 +38,16 @@ impl Runs {
                 answered
             }
             None => {
+                // Of several answers that come at once, the one that counts is noted.
+                let _alone = self.answers.lock(run).await;
                 let (record, open) = self.host.open_question(run.as_str(), question).await?;
                 by.check(&open.question)?;
-                self.host.answer_open(&record, &open, text).await?;
+                let about = (run.as_str(), open.question.id.as_str());
+                let number = self.decisions.decide(about, &record.header.source, by.caller(), by.name())?;
+                if let Err(error) = self.host.answer_open(&record, &open, text).await {
+                    self.decisions.forget_decision(number)?;
+                    return Err(error.into());
+                }
                 open
             }
         };

@@ -1,7 +1,9 @@
 //! Questions and their answers.
 
+use hotcell_serve::Role;
 use serde_json::{Value, json};
 
+use crate::access::key;
 use crate::desk::{ASK, Desk, ok, problem};
 
 /// Asks two questions side by side.
@@ -142,4 +144,57 @@ async fn what_is_no_answer_changes_nothing() {
     assert_eq!(problem(desk.post("/runs/nobody/answers", json!({ "answer": "x" }))).await["status"], 404);
     desk.stands(&run, "waiting").await;
     assert!(!desk.kinds(&run).await.iter().any(|kind| kind.starts_with("answered")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_decided_is_kept_with_who_decided_it_and_when() {
+    let desk = Desk::with(&[ASK, TWO]).await;
+    let run = desk.begin(json!({ "agent_id": "ask" })).await;
+    desk.stands(&run, "waiting").await;
+    assert_eq!(ok(desk.get("/inbox/decisions")).await, json!({ "items": [], "next": null }));
+    // What is refused decides nothing.
+    let answers = format!("/runs/{run}/answers");
+    problem(desk.post(&answers, json!({ "question_id": "9:0", "answer": "x" }))).await;
+    ok(desk.post(&answers, json!({ "answer": "Ada", "operator_id": "ada@example.com" }))).await;
+    problem(desk.post(&answers, json!({ "answer": "Eve", "operator_id": "eve@example.com" }))).await;
+    desk.stands(&run, "completed").await;
+
+    // With keys, it is said which one; over restarts, too.
+    let desk = desk.again().await;
+    let (answers, operates, runs) =
+        (key(&desk, &[Role::Answer, Role::Run]), key(&desk, &[Role::Operate]), key(&desk, &[Role::Run]));
+    let two = ok(desk.post("/runs/wait", json!({ "agent_id": "two", "input": {} })).bearer_auth(&answers)).await;
+    let two = two["run"]["run_id"].as_str().unwrap().to_owned();
+    let open = ok(desk.get(&format!("/inbox?run_id={two}")).bearer_auth(&answers)).await;
+    let open = open["items"].as_array().unwrap();
+    for item in open {
+        let answer = json!({ "question_id": item["id"], "answer": "yes" });
+        ok(desk.post(&format!("/runs/{two}/answers"), answer).bearer_auth(&answers)).await;
+    }
+    ok(desk.get(&format!("/runs/{two}/wait")).bearer_auth(&operates)).await;
+    let decided = async |query: &str| ok(desk.get(&format!("/inbox/decisions{query}")).bearer_auth(&operates)).await;
+    let all = decided("").await;
+    let of = |item: &Value| ["run_id", "answer", "decided_by", "operator_id"].map(|name| item[name].clone());
+    let id = answers.split('_').nth(1).unwrap();
+    let by_key = [json!(two), json!("yes"), json!(id), Value::Null];
+    let by_ada = [json!(run), json!("Ada"), json!("local"), json!("ada@example.com")];
+    let items: Vec<_> = all["items"].as_array().unwrap().iter().map(of).collect();
+    assert_eq!(items, [vec![by_key; open.len()], vec![by_ada.clone()]].concat());
+    let first = all["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&first["message"], &first["outcome"], &first["agent_id"]),
+        (&json!("Who asks?"), &json!("answered"), &json!("ask"))
+    );
+    assert!(first["decided_at"].as_str().unwrap().ends_with('Z'), "{all}");
+    // Page by page, by agent, and by run.
+    let page = decided(&format!("?limit={}", open.len())).await;
+    let rest = decided(&format!("?limit=2&after={}", page["next"].as_str().unwrap())).await;
+    assert_eq!((of(&rest["items"][0]), rest["next"].clone()), (by_ada, Value::Null));
+    assert_eq!(decided("?agent_id=ask").await["items"], json!([first]));
+    assert_eq!(decided(&format!("?run_id={run}")).await["items"], json!([first]));
+    assert_eq!(decided(&format!("?run_id={two}")).await["items"].as_array().unwrap().len(), open.len());
+    assert_eq!(problem(desk.get("/inbox/decisions").bearer_auth(&runs)).await["status"], 403);
+    // What is removed leaves nothing.
+    ok(desk.delete(&format!("/runs/{run}")).bearer_auth(&operates)).await;
+    assert_eq!(decided("").await["items"].as_array().unwrap().len(), open.len());
 }
