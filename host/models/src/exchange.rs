@@ -106,8 +106,8 @@ pub enum Server {
     Address(String),
     /// The same, where it was granted that its name leads into a private network
     PrivateAddress(String),
-    /// A server that speaks Chat Completions, at the address before `/chat/completions`, which is asked with the key that the
-    /// operator has for a provider without an address of its own
+    /// A server of a provider without an address of its own, which is asked with the operator's key for it. Those of Bedrock speak
+    /// Converse, all others Chat Completions, at the address before `/chat/completions`
     ProviderAt {
         /// What the provider is called
         provider: String,

@@ -37,9 +37,10 @@ const FOUNDRY: &str = "foundry";
 /// What the names of models of these providers begin with, whose servers know them without it.
 const OF_FOUNDRY: &str = "foundry/";
 const OF_VERTEX: &str = "vertex/";
-/// Why models of some providers are not asked.
-const OF_BEDROCK: &str = ": hotcell does not speak the signed requests of Bedrock; a gateway in front of it that speaks Chat Completions \
-                          can be `mesh.local`, with the model under a name of its own";
+const OF_BEDROCK: &str = "bedrock/";
+/// The region of Bedrock where nothing is said.
+const BEDROCK_REGION: &str = "us-east-1";
+/// Why models of Claude at Vertex are not asked.
 const CLAUDE_OF_VERTEX: &str = ": hotcell asks Vertex for Chat Completions, which it does not have of Claude; models called `claude-` are \
                                 asked at Anthropic";
 
@@ -56,7 +57,7 @@ pub(super) fn name(model: &str) -> String {
     match model.strip_prefix(OF_VERTEX) {
         Some(published) if published.contains('/') => published.to_owned(),
         Some(own) => format!("google/{own}"),
-        None => model.strip_prefix(OF_FOUNDRY).unwrap_or(model).to_owned(),
+        None => [OF_FOUNDRY, OF_BEDROCK].iter().find_map(|start| model.strip_prefix(start)).unwrap_or(model).to_owned(),
     }
 }
 
@@ -104,7 +105,6 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
             Some(_) if name(model).contains("claude") => later(CLAUDE_OF_VERTEX),
             Some(_) => {}
         },
-        Some(BEDROCK) => later(OF_BEDROCK),
         Some(FOUNDRY) => match &mesh.providers.foundry {
             None => report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned()),
             Some(Err(reason)) => later(&format!(": {reason}")),
@@ -123,6 +123,10 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
 pub(super) fn server(model: &str, providers: &Providers) -> Option<ModelServer> {
     match (provider(model), &providers.local) {
         (Some(VERTEX), _) => Some(ModelServer::ProviderAt(VERTEX, Key::from(providers.vertex.as_deref()?))),
+        (Some(BEDROCK), _) => {
+            let address = providers.bedrock.clone().unwrap_or_else(|| bedrock_address(BEDROCK_REGION));
+            Some(ModelServer::ProviderAt(BEDROCK, Key::from(address.as_str())))
+        }
         (Some(FOUNDRY), _) => Some(match providers.foundry.as_ref()? {
             Ok(address) => ModelServer::ProviderAt(FOUNDRY, Key::from(address.as_str())),
             Err(reason) => ModelServer::Refused(reason.clone()),
@@ -147,6 +151,13 @@ pub(super) fn time(llm: &Llm, providers: &Providers) -> Option<Duration> {
 pub(super) fn vertex_address(project: &str, location: &str) -> String {
     let region = if location == "global" { String::new() } else { format!("{location}-") };
     format!("https://{region}aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/endpoints/openapi")
+}
+
+/// Where Bedrock is in a region; in the usual one if none is named.
+pub(super) fn bedrock_address(region: &str) -> String {
+    let region = if region.trim().is_empty() { BEDROCK_REGION } else { region.trim() };
+    let end = if region.starts_with("cn-") { ".cn" } else { "" };
+    format!("https://bedrock-runtime.{region}.amazonaws.com{end}")
 }
 
 /// Where a resource of Foundry speaks Chat Completions.
@@ -193,7 +204,7 @@ pub(super) fn local_address(endpoint: &str, kind: Option<&str>) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    use super::{foundry_address, local_address, name, vertex_address};
+    use super::{bedrock_address, foundry_address, local_address, name, vertex_address};
 
     #[test]
     fn models_of_foundry_are_where_their_resource_is() {
@@ -205,7 +216,19 @@ mod tests {
         }
         let refused = foundry_address(address, Some("2024-10-21"));
         assert!(refused.is_err_and(|reason| reason.contains("`api_version`")));
-        assert_eq!(["foundry/small", "gpt-4o", "bedrock/x"].map(name), ["small", "gpt-4o", "bedrock/x"]);
+        assert_eq!(["foundry/small", "gpt-4o", "bedrock/x"].map(name), ["small", "gpt-4o", "x"]);
+    }
+
+    #[test]
+    fn models_of_bedrock_are_where_their_region_is() {
+        assert_eq!(
+            ["", "eu-west-1", "cn-north-1"].map(bedrock_address),
+            [
+                "https://bedrock-runtime.us-east-1.amazonaws.com",
+                "https://bedrock-runtime.eu-west-1.amazonaws.com",
+                "https://bedrock-runtime.cn-north-1.amazonaws.com.cn",
+            ]
+        );
     }
 
     #[test]

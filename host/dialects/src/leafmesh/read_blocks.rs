@@ -115,11 +115,7 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         reading.no_effect(&mut of_one, "reply_stream", "replies are streamed to whoever asks at `/api/mesh/stream`");
     }
     if let Some(mut bedrock) = reading.block(&mut of_one, "bedrock") {
-        bedrock.text("region", Optional);
-        bedrock.text("profile", Optional);
-        if let Some(url) = bedrock.text("endpoint_url", Optional) {
-            check_url(reading, &bedrock, "endpoint_url", &url);
-        }
+        mesh.providers.bedrock = Some(bedrock_address(reading, &mut bedrock));
         bedrock.finish(|_| None);
     }
     if let Some(mut vertex) = reading.block(&mut of_one, "vertex") {
@@ -172,6 +168,28 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         mesh.providers.local = Some(LocalServer { address, timeout });
     }
     of_one.finish(|_| None);
+}
+
+/// Where Bedrock is asked.
+fn bedrock_address<'r, 'd>(reading: &Reading<'r, 'd>, bedrock: &mut Fields<'r, 'd>) -> String {
+    let region = bedrock.text("region", Optional);
+    // It becomes a part of an address.
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if let Some(region) = region.as_ref().filter(|region| !region.trim().chars().all(fits)) {
+        let error = bedrock.error(format!("`region` cannot be `{}`", &**region), &region.span);
+        reading.reader.report(error.help("it has small letters, digits and `-`, such as `eu-west-1`"));
+    }
+    // Profiles are in files of the person who runs the mesh, which hotcell does not read.
+    reading.not_yet(bedrock, "profile");
+    bedrock.text("profile", Optional);
+    let endpoint = bedrock.text("endpoint_url", Optional).filter(|url| !url.trim().is_empty());
+    let Some(endpoint) = endpoint else { return models::bedrock_address(region.as_deref().unwrap_or_default()) };
+    check_url(reading, bedrock, "endpoint_url", &endpoint);
+    if region.is_some_and(|region| !endpoint.contains(region.trim())) {
+        let why = "requests to this `endpoint_url` are signed for the region that it names, or else for us-east-1";
+        reading.no_effect(bedrock, "region", why);
+    }
+    endpoint.trim().trim_end_matches('/').to_owned()
 }
 
 /// The server for models of unknown names that variables name.

@@ -45,6 +45,8 @@ pub(super) struct Mesh {
 /// What blocks of `mesh` are there, of those that models need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Providers {
+    /// Where Bedrock is asked; none for the usual region
+    pub(super) bedrock: Option<String>,
     /// Where the project at Vertex speaks Chat Completions
     pub(super) vertex: Option<String>,
     /// Where the resource of Foundry speaks Chat Completions; the error is why hotcell cannot ask it

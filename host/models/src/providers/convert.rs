@@ -293,7 +293,7 @@ pub(super) fn unreachable_server(provider: String, error: &TransportError) -> Mo
 }
 
 /// The provider's own words in the body of a failure: what its format calls the message, else the whole body.
-fn provider_message(body: &str) -> String {
+pub(super) fn provider_message(body: &str) -> String {
     let Ok(json) = serde_json::from_str::<Value>(body) else {
         return body.to_owned();
     };

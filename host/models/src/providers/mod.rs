@@ -1,6 +1,7 @@
-//! Models on the network: OpenAI, Anthropic, Gemini, DeepSeek, xAI, Mistral, Ollama, and every server that speaks Chat
+//! Models on the network: OpenAI, Anthropic, Gemini, DeepSeek, xAI, Mistral, Ollama, Bedrock, and every server that speaks Chat
 //! Completions.
 
+mod bedrock;
 mod chat;
 mod convert;
 mod fields;
@@ -98,7 +99,8 @@ impl Providers {
     /// `openai`, `anthropic`, `gemini`, `deepseek`, `xai` and `mistral` read `<NAME>_API_KEY` (`gemini` also `GOOGLE_API_KEY`) and
     /// `<NAME>_BASE_URL`, `ollama` reads
     /// `OLLAMA_HOST`, and `foundry`, whose servers are where a request says, `AZURE_FOUNDRY_API_KEY` or `AZURE_FOUNDRY_TOKEN`;
-    /// so `vertex` reads `GOOGLE_APPLICATION_CREDENTIALS`, the file of a service account. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
+    /// so `vertex` reads `GOOGLE_APPLICATION_CREDENTIALS`, the file of a service account, and `bedrock` `AWS_ACCESS_KEY_ID` with
+    /// `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, or else `AWS_BEARER_TOKEN_BEDROCK`. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
     /// proxy is used otherwise. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
     /// `HOTCELL_MODEL_KEY`) is a server that answers every model name instead of all these.
     ///
@@ -277,15 +279,8 @@ impl Providers {
         with_key.next().is_none().then_some(only)
     }
 
-    async fn ask(&self, request: &Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
-        let own_key = match &request.server {
-            Some(Server::ProviderAt { provider, .. }) if !self.has_one_server() => {
-                self.own_keys.key(provider, &self.connections).await?
-            }
-            _ => None,
-        };
-        let (provider, model) = self.locate(request, own_key)?;
-        let provider = &*provider;
+    /// The way to a provider for a request.
+    fn transport(&self, provider: &Provider, request: &Request) -> Result<Transport, ModelError> {
         let way = match &request.server {
             _ if self.every_model.is_some() => Way::Operators,
             Some(Server::Address(_) | Server::ProviderAt { is_private: false, .. }) => Way::Public,
@@ -294,10 +289,32 @@ impl Providers {
         };
         // What a file says of its server is not for the one that answers in its place.
         let tls = request.tls.as_ref().filter(|_| self.every_model.is_none());
-        let transport = self
-            .connections
+        self.connections
             .transport(&provider.url, way, tls)
-            .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
+            .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))
+    }
+
+    async fn ask(&self, request: &Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        let own_key = match &request.server {
+            Some(Server::ProviderAt { provider, address, .. }) if !self.has_one_server() => {
+                if provider == bedrock::NAME {
+                    let access = self.own_keys.amazon()?;
+                    let settings = ProviderSettings {
+                        protocol: Protocol::OpenAiCompatible,
+                        base_url: Some(address.clone()),
+                        key: None,
+                    };
+                    let provider = Provider::new(provider, settings)?;
+                    let transport = self.transport(&provider, request)?;
+                    return bedrock::ask(access, &provider, request, &transport, on_text).await;
+                }
+                self.own_keys.key(provider, &self.connections).await?
+            }
+            _ => None,
+        };
+        let (provider, model) = self.locate(request, own_key)?;
+        let provider = &*provider;
+        let transport = self.transport(provider, request)?;
         match provider.protocol {
             Protocol::Anthropic | Protocol::Gemini if request.api == Api::Responses => {
                 let reason = "its requests have a form of their own, and not that of Responses".to_owned();

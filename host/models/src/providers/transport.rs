@@ -226,6 +226,15 @@ impl Transport {
         self.client.clone()
     }
 
+    /// Takes the next piece of a body, of which so many bytes were received.
+    pub(crate) async fn next_piece(
+        &self,
+        response: &mut reqwest::Response,
+        received: &mut u64,
+    ) -> Result<Option<Bytes>, TransportError> {
+        next_piece(response, received, self.limits).await
+    }
+
     /// What went wrong with a request that its client sent.
     pub(crate) fn failure(&self, error: reqwest::Error) -> TransportError {
         Self::classify(self.limits, error)

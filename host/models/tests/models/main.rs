@@ -1,5 +1,6 @@
 //! Models over real HTTP on loopback, and recordings of them.
 
+mod bedrock;
 mod compatible;
 mod dialects;
 mod elsewhere;
