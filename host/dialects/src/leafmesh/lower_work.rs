@@ -16,7 +16,7 @@ use super::models;
 use super::schema::{Agent, Body, Connector, Human, Interface, Llm, World};
 use super::settings::HumanInterface;
 use super::shapes;
-use super::state::{BUDGET, HISTORY, HUMAN_DECISION};
+use super::state::{BUDGET, HISTORY, HUMAN_DECISION, WAKE_UP_TRIGGER};
 use super::{intent, lower_connector, lower_feed};
 use crate::surroundings::Surroundings;
 
@@ -226,10 +226,12 @@ fn with_tools(llm: &Llm, agent: &str, surroundings: &dyn Surroundings) -> AgentL
     }
 }
 
-/// Asks a person; a person who speaks first has said it already.
+/// Asks a person; a person who speaks first has said it already. Nobody speaks where the seat wakes up by itself, or works again.
 fn person(agent: &Agent, human: &Human, world: World<'_>) -> Vec<Work> {
     let from = || entry(key(INPUT), FROM_AGENT);
-    let is_first = Expression::Is(Box::new(from()), Value::from(""));
+    let told = [FROM_AGENT, WAKE_UP_TRIGGER, RERUN].map(Key::from);
+    let nobody = Value::Object([(Key::from(FROM_AGENT), Value::from(""))].into_iter().collect());
+    let is_first = Expression::Is(Box::new(composed(Composed::Only(key(INPUT), told.into()))), nobody);
     let own = ["session_id", FROM_AGENT, UPSTREAM].map(Key::from);
     let said = composed(Composed::Without(key(INPUT), own.into()));
     let begin = Work {

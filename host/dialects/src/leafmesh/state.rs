@@ -50,6 +50,8 @@ pub fn post_node(agent: &str) -> String {
     format!("({agent} is posted)")
 }
 
+/// The entry of an input that says that the agent woke up by itself
+pub const WAKE_UP_TRIGGER: &str = "wake_up_trigger";
 /// What whoever serves the mesh says of itself, for connectors: an object with [`CALLBACKS`] and [`SCOPE`]
 pub const SERVED: &str = "(served)";
 /// The address below which results of connectors arrive: `/AGENT/TOKEN` is added

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use futures::future::BoxFuture;
+use hotcell_runtime::leafmesh::state::WAKE_UP_TRIGGER;
 use hotcell_runtime::leafmesh::{AgentSettings, WakeUp};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -114,7 +115,7 @@ impl Wakes {
             return Ok(());
         }
         let mut input = Value::from(&hotcell_graph::Value::Object(self.wake.input.clone()));
-        input["wake_up_trigger"] = json!(true);
+        input[WAKE_UP_TRIGGER] = json!(true);
         input["trigger_time"] = json!(due.to_string());
         let at = At::Agent { name: self.agent.name.clone(), input };
         let task = Task { key, kind: "wake_up", at, is_beside: false };
