@@ -20,6 +20,7 @@ use thiserror::Error;
 use super::Performed;
 use super::answer_calls::{as_written, within_reach};
 use super::model::{Asked, Unanswered, ask, pause};
+use crate::action::converse::telling::Telling;
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::turn::NodeTurn;
