@@ -39,7 +39,7 @@ pub use agent_loop::{
     AgentLoop, Allowance, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
     LoopPlaces, LoopSteps, Pattern, RequestCap, ToolChoice, Trim, Window,
 };
-pub use ask::{AskAction, AskDeadline, Asked, Comparison, Expiry, LengthCheck};
+pub use ask::{AskAction, AskDeadline, Asked, Comparison, Expiry, LengthCheck, Notice};
 pub use call::{CallAction, CallTarget, Gives, Results};
 pub use composed::{Barred, Composed, Fit, Way, WayCase};
 pub use condense::{Condense, Condensed};

@@ -1,7 +1,7 @@
 //! People: answers of the command line, and answers that come later from another process.
 
-use hotcell_loopback::{Loopback, Script};
-use serde_json::json;
+use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
+use serde_json::{Value, json};
 
 use crate::desk::{Desk, completed};
 
@@ -229,4 +229,47 @@ fn a_run_goes_on_with_the_options_that_it_was_started_with() {
         let told = String::from_utf8_lossy(&went_on.stdout).into_owned();
         assert_eq!(told, format!("granted: {said}\n"), "{}", desk.describe(&went_on));
     }
+}
+
+#[test]
+fn a_gate_tells_another_system_once_before_it_waits() {
+    let desk = Desk::new();
+    let answer = WebAnswer { status: 200, body: String::new(), is_json: false, headers: Vec::new() };
+    let site = WebServer::start(move |_| Some(answer.clone())).unwrap();
+    let origin = format!("http://127.0.0.1:{}", site.port());
+    let gate = |more: &str| {
+        let notify = format!("notify: {{url: '{origin}/hook'{more}}}");
+        format!(
+            "name: release\nstate: {{what: two}}\nsteps:\n- {{id: sure, type: approval_gate, output: decision, {notify}}}\n"
+        )
+    };
+    desk.write("plain.yaml", &gate(""));
+    let body = r#"body_template: '{{"text": "{step_id}: {state.what}"}}'"#;
+    desk.write(
+        "templated.yaml",
+        &gate(&format!(", headers: {{x-team: desk, Content-Type: application/json}}, {body}")),
+    );
+
+    // A server that is not granted is not asked, and the gate waits all the same.
+    let told = desk.told(&["run", "plain.yaml", "--json"]);
+    assert!(told.starts_with("exit code: 3") && told.contains("notify"), "{told}");
+    assert!(site.requests().is_empty(), "{told}");
+
+    desk.write("hotcell.toml", &format!("[grants.agent]\nhttp = ['{origin}']\n"));
+    let told = desk.told(&["run", "plain.yaml", "--trust"]);
+    assert!(told.starts_with("exit code: 3"), "{told}");
+    let requests = site.requests();
+    assert_eq!((requests.len(), &*requests[0].method, &*requests[0].path), (1, "POST", "/hook"), "{told}");
+    let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
+    let run = body["run_id"].as_str().unwrap();
+    let expected = json!({"run_id": run, "step_id": "sure", "workflow_name": "release", "status": "awaiting_approval"});
+    assert_eq!(body, expected);
+    let told = desk.told(&["runs", "answer", run, "approved", "--resume"]);
+    assert!(told.contains("exit code: 0") && told.contains("approved"), "{told}");
+    assert_eq!(site.requests().len(), 1, "it was told once");
+
+    desk.told(&["run", "templated.yaml", "--trust"]);
+    let requests = site.requests();
+    assert_eq!(String::from_utf8_lossy(&requests[1].body), r#"{"text": "sure: two"}"#);
+    assert!(requests[1].headers.contains(&("x-team".to_owned(), "desk".to_owned())), "{:?}", requests[1]);
 }

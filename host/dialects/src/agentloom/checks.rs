@@ -235,7 +235,8 @@ fn reads(workflow: &Workflow, step: &Step, known: &HashSet<String>, files: &File
         Body::Tool { arguments, .. } => given.extend(arguments.iter().map(|(_, value)| value)),
         Body::Subworkflow(child) => given.extend(child.input.iter().map(|(_, value)| value)),
         Body::Agent(agent) => given.push(&agent.input),
-        Body::Router { .. } | Body::Gate { .. } | Body::Broken => {}
+        Body::Gate { notify, .. } => notify.iter().filter_map(|notify| notify.body.as_ref()).for_each(&mut template),
+        Body::Router { .. } | Body::Broken => {}
     }
     for value in &given {
         if let Given::Template(prompt) = value {

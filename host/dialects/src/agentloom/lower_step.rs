@@ -5,21 +5,17 @@ use std::time::Duration;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, Arguments, AskAction, AskDeadline, AtCap, CallAction, CallTarget, Callable, ComputeAction,
-    Expiry, Expression, Gives, Jitter, ModelSettings, PromptPart, RequestCap, Retry, RetryOn, Tool, ToolAction,
-    ToolKind, Update,
+    Action, AgentLoop, Arguments, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives, Jitter,
+    ModelSettings, PromptPart, RequestCap, Retry, RetryOn, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::{Key, Object, Value};
 
 use super::lower::{self, Context};
-use super::schema::{Attempts, Body, GateDeadline, Given, LlmCall, STEPS, Step, Subworkflow};
-use super::{lower_agent, models};
+use super::schema::{Attempts, Body, Given, LlmCall, STEPS, Step, Subworkflow};
+use super::{lower_agent, lower_gate, models};
 
 /// The name under which updates see what a step gave.
 pub(super) const ANSWER: &str = "answer";
-/// What a gate gives.
-const APPROVED: &str = "approved";
-const REJECTED: &str = "rejected";
 
 /// What a step becomes.
 pub(super) struct Lowered {
@@ -48,7 +44,9 @@ pub(super) fn lower(step: &Step, context: &Context<'_>) -> Option<Lowered> {
             (Action::Compute(ComputeAction { value, failure_kind: None, bind: ANSWER }), None, answer())
         }
         Body::Subworkflow(child) => (subworkflow(child, context)?, again, answer()),
-        Body::Gate { deadline } => (gate(step, *deadline, context), None, answer()),
+        Body::Gate { deadline, notify } => {
+            (lower_gate::gate(step, *deadline, notify.as_deref(), context), None, answer())
+        }
         Body::Agent(agent) => {
             let (action, given) = lower_agent::step(step, agent, context);
             (action, again, given)
@@ -165,20 +163,4 @@ fn subworkflow(child: &Subworkflow, context: &Context<'_>) -> Option<Action> {
         gives: child.return_keys.clone().map_or(Gives::State, Gives::Entries),
     };
     Some(Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: None, bind: ANSWER })))
-}
-
-fn gate(step: &Step, deadline: Option<GateDeadline>, context: &Context<'_>) -> Action {
-    let deadline = deadline.map(|deadline| {
-        let decision = if deadline.approves { APPROVED } else { REJECTED };
-        let then = Expiry::Answer(Expression::Value(decision.into()));
-        Box::new(AskDeadline { after: deadline.after, then })
-    });
-    let question = format!("The workflow `{}` waits for approval of `{}`", &*context.workflow.name, &*step.id);
-    Action::Ask(AskAction {
-        options: vec![APPROVED.to_owned(), REJECTED.to_owned()],
-        only_options: true,
-        trim: true,
-        deadline,
-        ..AskAction::new(Expression::Value(question.into()), ANSWER)
-    })
 }

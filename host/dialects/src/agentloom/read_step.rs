@@ -5,20 +5,18 @@ use std::time::Duration;
 
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::python::PythonExpression;
-use hotcell_graph::{BraceTemplate, Key, Place, Value, closest};
+use hotcell_graph::{Key, Place, Value, closest};
 
 use super::files::Files;
 use super::read::{self, MOST_RETRIES, number, refuse, seconds};
 use super::schema::{
-    AgentStep, Attempts, Body, Condition, Config, DeclaredTool, GateDeadline, Given, LlmCall, Prompt, STEPS, Step,
-    Subworkflow, Target,
+    AgentStep, Attempts, Body, Condition, Config, DeclaredTool, Given, LlmCall, Prompt, STEPS, Step, Subworkflow,
+    Target,
 };
-use super::{read_agent, schemas};
+use super::{read_agent, read_gate, schemas};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Reader, SourceText};
 
-/// The longest time that a gate waits, in seconds: about ten years. A longer one is a mistake.
-const LONGEST_GATE: u32 = 315_360_000;
 /// Types of steps.
 const TYPES: [&str; 6] = ["llm_call", "tool", "router", "subworkflow", "approval_gate", "agent"];
 /// What stands before the name of an entry of the state.
@@ -50,7 +48,7 @@ pub(super) fn step<'d>(reader: &Reader<'d>, node: &'d Node, config: &Config, fil
         Some("tool") => tool(&mut fields, files),
         Some("router") => router(&mut fields),
         Some("subworkflow") => subworkflow(&mut fields, files).map(|child| Body::Subworkflow(Box::new(child))),
-        Some("approval_gate") => Some(gate(&mut fields)),
+        Some("approval_gate") => Some(read_gate::gate(&mut fields)),
         Some("agent") => agent(&mut fields, files).map(|agent| Body::Agent(Box::new(agent))),
         _ => None,
     };
@@ -114,15 +112,10 @@ fn attempts(fields: &mut Fields<'_, '_>, config: &Config) -> Attempts {
     attempts
 }
 
-/// A template.
-fn prompt(text: SourceText) -> Prompt {
-    Prompt { template: BraceTemplate::parse(&text), text }
-}
-
 fn llm_call(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<LlmCall> {
     let reader = fields.reader();
     let text = fields.text("prompt", Required);
-    let system_prompt = fields.text("system_prompt", Optional).map(prompt);
+    let system_prompt = fields.text("system_prompt", Optional).map(Prompt::of);
     let model = fields.text("model", Optional).map(|text| text.value);
     let temperature = number(fields, "temperature");
     let max_tokens = fields.between("max_tokens", 1, u32::MAX);
@@ -136,7 +129,7 @@ fn llm_call(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<LlmCall> {
     let tool_choice = fields.node("tool_choice", Optional).and_then(|node| choice(fields, node, &tools));
     let max_iterations = fields.between("max_tool_iterations", 1, u32::MAX).unwrap_or(5);
     Some(LlmCall {
-        prompt: prompt(text?),
+        prompt: Prompt::of(text?),
         system_prompt,
         model,
         temperature,
@@ -204,7 +197,7 @@ fn given<'d>(fields: &Fields<'_, 'd>, node: &'d Node) -> Given {
     match text.strip_prefix(STATE).map(|rest| (rest, Place::parse(rest))) {
         Some((_, Ok(place))) => Given::State(place, text.span.clone()),
         // What only begins like a place is a text.
-        _ => Given::Template(prompt(text)),
+        _ => Given::Template(Prompt::of(text)),
     }
 }
 
@@ -284,20 +277,6 @@ fn subworkflow(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<Subwork
         }
     };
     Some(Subworkflow { workflow: workflow?, is_isolated, input, return_keys })
-}
-
-fn gate(fields: &mut Fields<'_, '_>) -> Body {
-    refuse(fields, "notify", "watch the events of the run, or look for what waits with `hotcell runs list`");
-    let after = fields.between("timeout_seconds", 1, LONGEST_GATE);
-    let then = fields.entry("on_timeout", Optional).map(|entry| entry.key_place);
-    let approves = fields.word("on_timeout", &["approve", "reject"]) == Some("approve");
-    if let (None, Some(place)) = (after, then) {
-        let reader = fields.reader();
-        let warning = Diagnostic::warning("`on_timeout` means nothing without `timeout_seconds`");
-        reader.report(warning.at(&reader.span(place)).help("say how long the gate waits: `timeout_seconds: 3600`"));
-    }
-    let deadline = after.map(|after| GateDeadline { after: Duration::from_secs(u64::from(after)), approves });
-    Body::Gate { deadline }
 }
 
 fn agent(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<AgentStep> {

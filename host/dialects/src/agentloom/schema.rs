@@ -97,6 +97,8 @@ pub(super) enum Body {
     Gate {
         /// How long it waits; none for as long as it takes
         deadline: Option<GateDeadline>,
+        /// Whom it is told to when it begins to wait
+        notify: Option<Box<Notify>>,
     },
     Agent(Box<AgentStep>),
     /// What is wrong with it is reported
@@ -120,6 +122,12 @@ pub(super) struct LlmCall {
 pub(super) struct Prompt {
     pub(super) template: BraceTemplate,
     pub(super) text: SourceText,
+}
+
+impl Prompt {
+    pub(super) fn of(text: SourceText) -> Self {
+        Prompt { template: BraceTemplate::parse(&text), text }
+    }
 }
 
 /// A tool that a step declares.
@@ -204,4 +212,15 @@ pub(super) struct GateDeadline {
     pub(super) after: Duration,
     /// Whether it then counts as approved, and not as rejected
     pub(super) approves: bool,
+}
+
+/// A request that tells of a gate.
+#[derive(Debug)]
+pub(super) struct Notify {
+    pub(super) url: Arc<str>,
+    pub(super) headers: Vec<(Key, Arc<str>)>,
+    /// None means what every such request says
+    pub(super) body: Option<Prompt>,
+    /// How long one attempt takes at most
+    pub(super) timeout: Duration,
 }

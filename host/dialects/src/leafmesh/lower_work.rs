@@ -307,7 +307,7 @@ fn asked(agent: &Agent, human: &Human) -> Asked {
         seat: Some(agent.name.to_string()),
         operator_ids: human.operator_ids.clone(),
         context: Some(composed(Composed::Overlaid(vec![context, rerun]))),
-        tool: None,
+        ..Asked::default()
     }
 }
 

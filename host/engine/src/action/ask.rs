@@ -1,10 +1,11 @@
 //! Asking a person.
 
 use hotcell_budget::Account;
-use hotcell_graph::ir::{AskAction, Expiry, Expression};
+use hotcell_graph::ir::{AskAction, Expiry, Expression, Notice};
 use hotcell_graph::{State, Value};
 
 use super::Performed;
+use super::defined;
 use super::tool::{self, ToolFailure, ToolRequest};
 use crate::context::Interruption;
 use crate::turn::{Answerer, NodeTurn};
@@ -35,6 +36,18 @@ fn by_tool(turn: &NodeTurn, tool: &str, arguments: &Value, state: &State) -> Ans
     })
 }
 
+/// Tells somebody of a question, once for all processes that work on it. What fails of that is in the event of the call.
+async fn tell(turn: &mut NodeTurn, notice: &Notice, state: &State) -> Result<(), Interruption> {
+    let mut seen = state.clone();
+    for (name, value) in &notice.names {
+        seen.set(name.clone(), value.clone());
+    }
+    seen.set(notice.run.clone(), Value::text(turn.context.run.as_str()));
+    let inputs = evaluated(&notice.inputs, &seen, "what tells of the question")?;
+    let inputs = inputs.as_object().cloned().unwrap_or_default();
+    defined::call(turn, &notice.tool, inputs, state).await.map(drop)
+}
+
 pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Interruption> {
     let text = action
         .question
@@ -63,6 +76,9 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &Sta
         Some((tool, arguments)) => Some(by_tool(turn, tool, &evaluated(arguments, state, tool)?, state)),
         None => None,
     };
+    if let Some(notice) = &action.asked.notice {
+        tell(turn, notice, state).await?;
+    }
     let wait = action.deadline.as_ref().map(|deadline| deadline.after);
     let Some(mut answer) = turn.ask_until(question.clone(), wait, by).await? else {
         return match action.deadline.as_deref().map(|deadline| &deadline.then) {

@@ -1,8 +1,10 @@
 //! Questions to people.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Expression;
+use super::{Expression, Tool};
+use crate::value::{Key, Value};
 
 /// Asks a person.
 #[derive(Clone, Debug)]
@@ -56,6 +58,21 @@ pub struct Asked {
     pub context: Option<Expression>,
     /// The tool that answers in the place of a person: its name, and its arguments
     pub tool: Option<(String, Expression)>,
+    /// Who is told of the question before it is put
+    pub notice: Option<Notice>,
+}
+
+/// Tells somebody that there is a question. Whether that succeeds makes no difference to the question.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// What tells them
+    pub tool: Arc<Tool>,
+    /// An object: its inputs
+    pub inputs: Expression,
+    /// What the inputs see beside the state
+    pub names: Vec<(Key, Value)>,
+    /// The name under which they see the name of the run
+    pub run: Key,
 }
 
 impl AskAction {

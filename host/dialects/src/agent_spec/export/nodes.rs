@@ -148,6 +148,9 @@ impl<'g> Exporter<'g> {
         if ask.check.is_some() {
             self.problem(node, "checks the answer, which a question of a flow does not");
         }
+        if ask.asked.notice.is_some() {
+            self.problem(node, "tells another system of the question, which a question of a flow does not");
+        }
         if ask.trim {
             self.difference(node, "takes white space off the answer, and a flow leaves it");
         }
