@@ -65,8 +65,6 @@ def test_what_is_no_message_is_refused_before_anything_is_asked(write, host, mod
             agent.invoke_sync("hello", conversation)
     with pytest.raises(TypeError, match="`prompt` must be a text, not `int`"):
         agent.run(3)
-    with pytest.raises(TypeError, match="`state` must be a mapping, not `list`"):
-        agent.run(state=[])
     with pytest.raises(InputError, match="`state` cannot be written as JSON"):
         agent.run(state={"conversation": object()})
     with pytest.raises(InputError, match="`values` cannot be written as JSON"):

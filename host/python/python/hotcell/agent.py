@@ -267,10 +267,8 @@ def _given(
     def text(name: str, given: Mapping[str, Any] | None) -> str | None:
         if given is None:
             return None
-        if not isinstance(given, Mapping):
-            raise TypeError(f"`{name}` must be a mapping, not {_named(given)}")
         try:
-            return json.dumps(dict(given), ensure_ascii=False, allow_nan=False)
+            return json.dumps(given, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise InputError(f"`{name}` cannot be written as JSON: {error}") from None
 
