@@ -47,6 +47,9 @@ pub enum Event<'a> {
         visit: u32,
         /// Where in the run the turn is: what happens in it has a place that begins with this one
         place: &'a str,
+        /// The name of the agent that the node runs, where a file defines one
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<&'a str>,
     },
     /// An item of a map began
     ItemStarted {

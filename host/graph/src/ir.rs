@@ -224,6 +224,17 @@ impl Node {
         self.implied_by.as_ref().unwrap_or(&self.id)
     }
 
+    /// The name of the agent that it runs, where a file defines one.
+    pub fn agent(&self) -> Option<&Key> {
+        match &self.action {
+            Action::Call(call) => match &call.target {
+                CallTarget::Loop(steps) => steps.agent.agent.as_ref(),
+                CallTarget::Agent { .. } | CallTarget::Graph { .. } => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether it, or a graph that it runs, may ask whoever runs the graph: a person, or the client for what a tool gives.
     /// What plugins and other agents may ask is not known here.
     pub fn may_ask(&self) -> bool {

@@ -52,6 +52,8 @@ pub(crate) struct TraceNames {
     pub(crate) tool: &'static str,
     /// Whether a call of a tool was answered without an error, where that has a name
     pub(crate) tool_success: Option<&'static str>,
+    /// Whether an agent gave what it owes
+    pub(crate) output_valid: Option<&'static str>,
 }
 
 const GEN_AI: TraceNames = TraceNames {
@@ -79,6 +81,7 @@ const GEN_AI: TraceNames = TraceNames {
     node_status: "hotcell.node.status",
     tool: "gen_ai.tool.name",
     tool_success: None,
+    output_valid: None,
 };
 
 const AGENTLOOM: TraceNames = TraceNames {
@@ -106,6 +109,7 @@ const AGENTLOOM: TraceNames = TraceNames {
     node_status: "step.status",
     tool: "tool.name",
     tool_success: Some("tool.success"),
+    output_valid: Some("agent.output_valid"),
 };
 
 impl Names {
@@ -224,12 +228,19 @@ instruments! {
     RunSeconds = "hotcell_run_duration_seconds", "gen_ai.invoke_agent.duration" ("agentloom_workflow_duration_seconds"),
         Kind::Histogram(SECONDS), "s", MICROSECONDS, [AGENT, ERROR] [(OPERATION, INVOKE_WORKFLOW)],
         "How long runs were worked on until they gave control back";
-    RunModelCalls = "hotcell_run_model_requests", "gen_ai.invoke_agent.inference_calls" ("agentloom_agent_iterations"),
+    RunModelCalls = "hotcell_run_model_requests", "gen_ai.invoke_agent.inference_calls",
         Kind::Histogram(CALLS), "{call}", 1.0, [AGENT] [(OPERATION, INVOKE_WORKFLOW)],
         "Requests to models until a run gave control back";
     RunToolCalls = "hotcell_run_tool_calls", "gen_ai.invoke_agent.tool_calls",
         Kind::Histogram(CALLS), "{call}", 1.0, [AGENT] [(OPERATION, INVOKE_WORKFLOW)],
         "Calls of tools until a run gave control back";
+    AgentInvocations = "hotcell_agent_invocations_total",
+        "hotcell.agent.invocations" ("agentloom_agent_invocations_total"), Kind::Counter, "{invocation}", 1.0,
+        [("name", AGENT_NAME), ("status", "hotcell.agent.status")],
+        "Agents of AgentLoom files that were asked, alone or by a step, by what came of it";
+    AgentModelCalls = "hotcell_agent_model_requests", "hotcell.agent.inference_calls" ("agentloom_agent_iterations"),
+        Kind::Histogram(CALLS), "{call}", 1.0, [("name", AGENT_NAME)],
+        "Replies of models to such an agent, with those to agents that are its tools";
     NodeSeconds = "hotcell_node_duration_seconds", "hotcell.node.duration" ("agentloom_step_duration_seconds"),
         Kind::Histogram(SECONDS), "s", MICROSECONDS, [AGENT, OUTCOME], "How long turns of nodes took";
     ModelSeconds = "hotcell_model_request_duration_seconds",

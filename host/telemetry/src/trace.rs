@@ -10,6 +10,8 @@ use hotcell_engine::Event;
 use crate::names::{self, Names, SpanNames, TraceNames, provider_and_model};
 use crate::span::{Attribute, Attributes, Kind, Span, SpanId, TraceId, fresh, root_of, short, trace_of};
 
+/// What follows the place of a node whose work is the loop of an agent.
+pub(crate) const LOOP: &str = ".loop";
 /// Moments within a span that are kept.
 const MOST_MOMENTS: usize = 64;
 /// Calls into cells that are held back until it is known which tool they were made for.
@@ -129,7 +131,7 @@ impl RunTrace {
     /// What follows from an event, if something is over with it. `agent` is the agent within which it happened.
     pub(crate) fn event(&mut self, event: &Event<'_>, agent: Option<&str>, tell: &mut dyn FnMut(Span)) {
         match event {
-            Event::NodeStarted { node, kind, turn, visit, place } => {
+            Event::NodeStarted { node, kind, turn, visit, place, agent: own } => {
                 self.enter_agent(agent, place);
                 let names = self.names();
                 let name = match names.node_prefix {
@@ -144,6 +146,9 @@ impl RunTrace {
                     (names::PLACE, (*place).into()),
                 ];
                 self.enter(place, name, attributes, None);
+                if let Some(own) = own {
+                    self.open_agent(own, &format!("{place}{LOOP}"));
+                }
             }
             Event::NodeCompleted { place, failure, elapsed, .. } => self.leave(place, *elapsed, *failure, tell),
             Event::NodeFailed { place, error, elapsed, .. } => self.leave(place, *elapsed, Some(error), tell),
@@ -230,9 +235,12 @@ impl RunTrace {
     /// A node of an agent that another node called begins: with the first one, the agent does.
     fn enter_agent(&mut self, agent: Option<&str>, place: &str) {
         let (Some(agent), Some((scope, _))) = (agent, place.rsplit_once('.')) else { return };
-        if self.open.contains_key(scope) {
-            return;
+        if !self.open.contains_key(scope) {
+            self.open_agent(agent, scope);
         }
+    }
+
+    fn open_agent(&mut self, agent: &str, scope: &str) {
         let SpanNames { prefix, name, .. } = self.names().agent;
         let attributes = vec![(names::OPERATION, names::INVOKE_AGENT.into()), (name, agent.into())];
         self.enter(scope, format!("{prefix}{}", short(agent)), attributes, Some(Counts::default()));
@@ -244,7 +252,11 @@ impl RunTrace {
         let within = format!("{place}.");
         let inner: Vec<Box<str>> = self.open.keys().filter(|open| open.starts_with(&within)).cloned().collect();
         for place in inner {
-            if let Some(open) = self.open.remove(&place) {
+            if let Some(mut open) = self.open.remove(&place) {
+                let is_agent = open.agent.is_some();
+                if let Some(valid) = self.names().output_valid.filter(|_| is_agent) {
+                    open.attributes.push((valid, Attribute::Truth(failure.is_none())));
+                }
                 tell(self.closed(open));
             }
         }

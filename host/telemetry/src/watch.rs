@@ -1,5 +1,6 @@
 //! Watches a run: passes on what happens, counts it, and makes spans of it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use hotcell_engine::{Event, Observer};
 
 use crate::Shared;
 use crate::names::{self, Measure, provider_and_model};
-use crate::trace::{About, RunTrace};
+use crate::trace::{About, LOOP, RunTrace};
 
 /// Watches a run.
 pub(crate) struct Watch {
@@ -26,6 +27,8 @@ struct State {
     begun: Option<(String, Instant)>,
     model_calls: u64,
     tool_calls: u64,
+    /// Agents whose loops are the work of nodes, by the places of these: the name, and how often models replied
+    agents: HashMap<Box<str>, (Box<str>, u64)>,
     trace: Option<RunTrace>,
 }
 
@@ -63,13 +66,27 @@ impl Watch {
     fn count(&self, event: &Event<'_>) {
         let agent = self.agent();
         match event {
-            Event::NodeCompleted { failure, elapsed, .. } => {
+            Event::NodeStarted { place, agent: Some(name), .. } => {
+                self.state().agents.insert((*place).into(), ((*name).into(), 0));
+            }
+            Event::NodeCompleted { place, failure, elapsed, .. } => {
                 let outcome = if failure.is_some() { "failed" } else { "completed" };
                 self.took(Measure::NodeSeconds, &[agent, outcome], *elapsed);
+                self.end_agent(place, outcome);
             }
-            Event::NodeFailed { elapsed, .. } => self.took(Measure::NodeSeconds, &[agent, "failed"], *elapsed),
-            Event::ModelAnswered { model, prompt_tokens, completion_tokens, cost, elapsed, .. } => {
-                self.state().model_calls += 1;
+            Event::NodeFailed { place, elapsed, .. } => {
+                self.took(Measure::NodeSeconds, &[agent, "failed"], *elapsed);
+                self.end_agent(place, "failed");
+            }
+            Event::ModelAnswered { model, place, prompt_tokens, completion_tokens, cost, elapsed, .. } => {
+                let mut state = self.state();
+                state.model_calls += 1;
+                if let Some((node, _)) = place.split_once(LOOP)
+                    && let Some((_, replies)) = state.agents.get_mut(node)
+                {
+                    *replies += 1;
+                }
+                drop(state);
                 let (provider, model) = provider_and_model(model);
                 self.took(Measure::ModelSeconds, &[agent, provider, model, ""], *elapsed);
                 self.add(Measure::InputTokens, &[agent, provider, model], *prompt_tokens);
@@ -94,6 +111,13 @@ impl Watch {
         }
     }
 
+    /// The agent at a place is done, if there is one.
+    fn end_agent(&self, place: &str, status: &str) {
+        let Some((name, replies)) = self.state().agents.remove(place) else { return };
+        self.add(Measure::AgentInvocations, &[&*name, status], 1);
+        self.observe(Measure::AgentModelCalls, &[&*name], replies);
+    }
+
     fn count_cell(&self, cell: &str, failed: bool, usage: &Usage, denied: &[&str]) {
         let agent = self.agent();
         let outcome = if failed { "failed" } else { "completed" };
@@ -110,7 +134,7 @@ impl Watch {
 
     /// The run gave control back.
     fn end(&self, status: &'static str, output: Option<&str>, error: Option<&str>) {
-        let State { begun, model_calls, tool_calls, trace } = std::mem::take(&mut *self.state());
+        let State { begun, model_calls, tool_calls, trace, .. } = std::mem::take(&mut *self.state());
         let Some((run_id, begun)) = begun else { return };
         let took = begun.elapsed();
         let agent = self.agent();

@@ -186,7 +186,8 @@ fn with_event(happened: &Value, tell: &mut dyn FnMut(&Event<'_>)) {
     match text("event") {
         "node_started" => {
             let (turn, visit) = (number("turn"), small("visit"));
-            tell(&Event::NodeStarted { node, kind: text("kind"), turn, visit, place: text("place") });
+            let (kind, place, agent) = (text("kind"), text("place"), maybe("agent"));
+            tell(&Event::NodeStarted { node, kind, turn, visit, place, agent });
         }
         "item_started" => {
             let item = usize::try_from(number("item")).unwrap_or_default();

@@ -125,6 +125,7 @@ fn loop_of(agent: &Agent, setting: &Setting<'_>, said: Vec<PromptPart>) -> Agent
         },
         answer: LoopAnswer::Report,
         cap: Some(RequestCap { requests: most, then }),
+        agent: Some(agent.name.value.clone()),
         ..AgentLoop::default()
     }
 }

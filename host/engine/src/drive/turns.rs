@@ -55,8 +55,9 @@ impl Drive {
         let acting = self.context.acting.clone();
         if acting.is_none() {
             let place = self.context.place_of(start.turn);
-            let (turn, visit, place) = (start.turn, start.visit, place.as_str());
-            self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn, visit, place });
+            let (turn, visit, place, agent) =
+                (start.turn, start.visit, place.as_str(), node.agent().map(|name| &**name));
+            self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn, visit, place, agent });
         }
         if graph.log_state && tracing::enabled!(target: "hotcell::graph", tracing::Level::DEBUG) {
             log_state(&self.context, &graph.name, &node.id, &start.state);

@@ -69,6 +69,8 @@ pub struct AgentLoop {
     pub skills: Option<Skills>,
     /// When a reply that calls no tool does not end it, in a loop with a graph of its own
     pub continuation: Option<Continuation>,
+    /// The name of the agent whose loop it is, where a file defines one
+    pub agent: Option<Key>,
     /// The name under which updates see a reply, where the loop is in a graph that somebody wrote
     pub bind: &'static str,
 }
@@ -99,6 +101,7 @@ impl Default for AgentLoop {
             cap: None,
             skills: None,
             continuation: None,
+            agent: None,
             bind: REPLY,
         }
     }

@@ -20,6 +20,9 @@ const TOOL: [(&str, &str); 3] = [
     ("helper/scripts/fails.js", "throw new Error('private reason');\n"),
 ];
 
+/// An agent of an AgentLoom file.
+const CLERK: (&str, &str) = ("clerk/agent.yaml", "name: clerk\nsystem_prompt: You answer.\n");
+
 /// Telemetry that sends to a collector what these variables say.
 fn sending(collector: &Collector, more: &[(&str, &str)]) -> impl FnOnce(&mut ServeSettings) {
     let given = [
@@ -105,19 +108,36 @@ async fn what_was_said_is_told_where_that_is_wanted_and_names_are_a_choice() {
     let collector = Collector::start().await;
     let more =
         [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"), ("HOTCELL_TELEMETRY_NAMES", "agentloom")];
-    let mut desk = Desk::set_up(&[ECHO, TOOL[0], TOOL[1], TOOL[2]], sending(&collector, &more)).await;
+    let mut desk = Desk::set_up(&[ECHO, CLERK, TOOL[0], TOOL[1], TOOL[2]], sending(&collector, &more)).await;
     desk.model.answers(1);
     ok(desk.post("/runs/wait", json!({ "agent_id": "echo", "input": "words" }))).await;
     ok(desk.post("/runs/wait", json!({ "agent_id": "helper", "input": "x" }))).await;
+    desk.model.answers(1);
+    ok(desk.post("/runs/wait", json!({ "agent_id": "clerk", "input": "x" }))).await;
     desk.stop().await;
     let spans = collector.spans();
+    let agent = named(&spans, "agent:clerk");
+    assert_eq!(agent.bytes(4), named(&spans, "step:clerk").bytes(2));
+    assert!(spans.iter().any(|span| span.text(5).starts_with("chat ") && span.bytes(4) == agent.bytes(2)));
+    for (name, value) in [
+        ("agent.name", "clerk"),
+        ("agent.iterations", "1"),
+        ("agent.tool_calls_count", "0"),
+        ("agent.tokens_total", "2"),
+        ("agent.output_valid", "1"),
+    ] {
+        assert_eq!(agent.attribute(9, name).as_deref(), Some(value), "{name}");
+    }
     let output = named(&spans, "workflow:echo").attribute(9, "hotcell.run.output");
     assert_eq!(output.as_deref(), Some("you said words"));
     assert_eq!(named(&spans, "workflow:echo").attribute(9, "workflow.status").as_deref(), Some("completed"));
     let failed = named(&spans, "step:fails");
     assert_eq!(failed.attribute(9, "step.type").as_deref(), Some("script"));
     assert!(failed.at(&[15])[0].text(2).contains("private reason"));
-    assert!(collector.metrics().iter().any(|metric| metric.text(1) == "agentloom_workflow_runs_total"));
+    let metrics = collector.metrics();
+    for name in ["agentloom_workflow_runs_total", "agentloom_agent_invocations_total", "agentloom_agent_iterations"] {
+        assert!(metrics.iter().any(|metric| metric.text(1) == name), "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
