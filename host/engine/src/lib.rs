@@ -57,7 +57,7 @@ pub use ports::{
     PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, PortError, Ports, ScriptCall, Scripts,
     SharedState, ToolCall, Tools, Web, WebCall, WebFailure, WebReply, WebReport,
 };
-pub use redaction::{RedactionKey, RedactionKeys, kept_answer};
+pub use redaction::{RedactionKey, RedactionKeys, kept_answer, without_seals};
 pub use run::{Engine, RunReport, RunRequest};
 pub use run_input::RunInput;
 pub use state_fold::StateFold;

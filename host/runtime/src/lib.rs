@@ -86,7 +86,7 @@ pub use hotcell_dialects::leafmesh;
 pub use hotcell_engine::{
     CallError, CallReport, Clock, Counted, Event, ForkError, ForkOrigin, ForkRequest, HookPoint, ManualClock, Meter,
     Nobody, NodeTiming, Observer, Outcome, Outward, People, PortError, RunError, RunInput, RunReport, StateFold,
-    SystemClock, Timings, Turn, Uncounted, Used, WebCall, WebReply, used, withheld,
+    SystemClock, Timings, Turn, Uncounted, Used, WebCall, WebReply, used, withheld, without_seals,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};

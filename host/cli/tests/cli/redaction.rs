@@ -57,6 +57,8 @@ fn a_redacted_value_is_printed_nowhere_and_the_run_goes_on_with_it() {
     ] {
         hidden(&desk, command);
     }
+    let shown = hidden(&desk, &["runs", "show", &run]);
+    assert!(shown.contains("<REDACTED>") && !shown.contains("<REDACTED:"), "{shown}");
     for file in fs::read_dir(desk.path("")).unwrap() {
         let path = file.unwrap().path();
         if path.is_file() && path.file_name().unwrap().to_str().unwrap().starts_with("runs.db") {

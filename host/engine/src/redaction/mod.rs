@@ -26,7 +26,7 @@ use seal::{Held, Sealer, looks_sealed};
 use crate::outcome::{Outcome, RunError};
 use crate::ports::PortError;
 
-pub use seal::RedactionKey;
+pub use seal::{RedactionKey, without_seals};
 
 /// What is shown in the place of a value.
 const SHOWN: &str = "<REDACTED>";

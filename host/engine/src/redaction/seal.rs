@@ -1,5 +1,6 @@
 //! Keeping a text where others read, for whoever has the key.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
@@ -66,6 +67,26 @@ impl Held {
 /// Whether something in a text may be taken for a seal.
 pub(super) fn looks_sealed(text: &str) -> bool {
     text.contains(OPENING)
+}
+
+/// A text of a journal for people: `<REDACTED>` in the place of each seal, also of one that is cut off. What a seal holds is for whoever goes
+/// on with the run.
+pub fn without_seals(text: &str) -> Cow<'_, str> {
+    if !looks_sealed(text) {
+        return Cow::Borrowed(text);
+    }
+    let is_sealed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, sealed)) = rest.split_once(OPENING) {
+        shown.push_str(before);
+        shown.push_str(OPENING.trim_end_matches(':'));
+        shown.push(CLOSING);
+        let after = sealed.trim_start_matches(is_sealed);
+        rest = after.strip_prefix(CLOSING).unwrap_or(after);
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
 }
 
 /// Seals texts and opens them again.
@@ -136,7 +157,19 @@ impl Sealer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, RedactionKey, Sealer};
+    use super::{Held, RedactionKey, Sealer, without_seals};
+
+    #[test]
+    fn people_see_no_seals() {
+        let sealed = Sealer::new(&RedactionKey::new([7; RedactionKey::LEN])).seal(Held::Text, "secret");
+        for (text, shown) in [
+            (format!("it is {sealed}, twice {sealed}"), "it is <REDACTED>, twice <REDACTED>"),
+            (format!("cut {}…", &sealed[..20]), "cut <REDACTED>…"),
+            ("a <REDACTED> and a <".to_owned(), "a <REDACTED> and a <"),
+        ] {
+            assert_eq!(without_seals(&text), shown);
+        }
+    }
 
     #[test]
     fn what_is_sealed_can_be_opened_with_the_key_and_with_no_other() {

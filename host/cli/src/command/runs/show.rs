@@ -7,6 +7,7 @@ use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
 use hotcell_runtime::{
     Completed, Entry, EntryPath, Fact, History, NodeFailure, OpenQuestion, RunRecord, failures, open_questions,
+    without_seals,
 };
 use serde_json::json;
 
@@ -52,7 +53,7 @@ pub(super) fn present(context: &Context, record: &RunRecord, entries: &[Entry], 
     if let Some(command) = next_step(status, record, entries) {
         text.extend([String::new(), format!("next: {}", context.runs_command(&command))]);
     }
-    print(&text.join("\n"))
+    print(&without_seals(&text.join("\n")))
 }
 
 struct Page<'a> {
