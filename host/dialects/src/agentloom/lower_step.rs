@@ -103,7 +103,8 @@ fn llm_call(step: &Step, call: &LlmCall, context: &Context<'_>) -> (Action, Expr
     let defaults = models::settings(context.config, call.model.as_ref(), &step.id);
     let more =
         call.tool_choice.clone().map(|choice| [(Key::from("tool_choice"), choice)].into_iter().collect::<Object>());
-    let settings = ModelSettings { temperature: call.temperature, max_tokens: call.max_tokens, more, ..defaults };
+    let (temperature, max_tokens, reasoning) = (call.temperature, call.max_tokens, call.thinking);
+    let settings = ModelSettings { temperature, max_tokens, reasoning, more, ..defaults };
     let mut prompt = Vec::new();
     if let Some(system) = &call.system_prompt {
         let text = Expression::Braces(system.template.clone());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::ir::ModelReasoning;
 use hotcell_graph::python::PythonExpression;
 use hotcell_graph::{Key, Place, Value, closest};
 
@@ -121,7 +122,7 @@ fn llm_call(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<LlmCall> {
     let max_tokens = fields.between("max_tokens", 1, u32::MAX);
     fields.flag("stream", Optional);
     refuse(fields, "attachments", "put the text of documents into the state or into a knowledge base");
-    refuse(fields, "thinking", "choose a model that reasons by itself");
+    let thinking = thinking(fields);
     let mut tools = Vec::new();
     for item in fields.list("tools", Optional).unwrap_or_default() {
         tools.extend(declared_tool(reader, item, fields.owner(), files));
@@ -134,10 +135,27 @@ fn llm_call(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<LlmCall> {
         model,
         temperature,
         max_tokens,
+        thinking,
         tools,
         tool_choice,
         max_iterations,
     })
+}
+
+/// How much the model thinks before it answers.
+fn thinking(fields: &mut Fields<'_, '_>) -> Option<ModelReasoning> {
+    let node = fields.node("thinking", Optional)?;
+    let reader = fields.reader();
+    let owner = Owner { what: "`thinking`".into(), node: fields.owner().node.clone(), place: node.place };
+    let mut fields = reader.fields(node, owner)?;
+    let is_enabled = fields.flag("enabled", Required).is_some_and(|flag| flag.value);
+    let budget = fields.between("budget_tokens", 1, u32::MAX);
+    refuse(&mut fields, "level", "write how many tokens it may take at most: `budget_tokens: 4000`");
+    if fields.flag("capture_reasoning", Optional).is_some_and(|flag| flag.value) {
+        refuse(&mut fields, "capture_reasoning", "hotcell does not keep what a model thinks; leave it out");
+    }
+    fields.finish(|_| None);
+    is_enabled.then_some(ModelReasoning { budget })
 }
 
 fn declared_tool<'d>(reader: &Reader<'d>, node: &'d Node, owner: &Owner, files: &Files<'_>) -> Option<DeclaredTool> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{Recording, Redacted};
+use hotcell_graph::ir::{ModelReasoning, Recording, Redacted};
 use hotcell_graph::python::PythonExpression;
 use hotcell_graph::{BraceTemplate, Key, Place, Value};
 
@@ -112,6 +112,7 @@ pub(super) struct LlmCall {
     pub(super) model: Option<Arc<str>>,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
+    pub(super) thinking: Option<ModelReasoning>,
     pub(super) tools: Vec<DeclaredTool>,
     pub(super) tool_choice: Option<Value>,
     pub(super) max_iterations: u32,
