@@ -226,6 +226,11 @@ impl<'r, 'd> Fields<'r, 'd> {
         error
     }
 
+    /// Whether a field is there and not `null`, whatever it holds.
+    pub fn is_written(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| &*entry.key == name && entry.value.kind != Kind::Null)
+    }
+
     /// The entry of a field; none if it is left out or `null`, with an error if it is needed.
     pub fn entry(&mut self, name: &'static str, need: Need) -> Option<&'d Entry> {
         self.known.push(name);

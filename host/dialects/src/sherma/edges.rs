@@ -157,6 +157,10 @@ fn known(lowering: &Lowering<'_, '_, '_>, source: Option<&SourceText>, name: &So
     if lowering.agent.node(name).is_some() {
         return true;
     }
+    // That there is no node at all, or none that could be read, is reported.
+    if lowering.agent.nodes.is_empty() && !matches!(&**name, END | START) {
+        return false;
+    }
     let nodes = lowering.agent.nodes.iter().map(|node| &*node.name).chain(is_target.then_some(END));
     let (message, help) = match (&**name, closest(name, nodes)) {
         (END, _) => (format!("nothing begins at `{END}`"), "a run ends there: name a node of the graph".to_owned()),

@@ -57,15 +57,7 @@ impl Lowering<'_, '_, '_> {
                 let error = self.error(&node.name, format!("two nodes are called `{name}`"), &node.name.span);
                 self.reader.report(error.related(first, "first here").help("give one of them another name"));
             }
-            let talks = matches!(
-                node.body,
-                Body::CallLlm(_)
-                    | Body::Interrupt(_)
-                    | Body::CallAgent { .. }
-                    | Body::ToolNode(_)
-                    | Body::LoadSkills(_)
-            );
-            if talks && !self.agent.has_conversation() {
+            if node.needs_conversation() && !self.agent.has_conversation() {
                 let message =
                     format!("a `{}` node needs the field `{MESSAGES}` of the type `list` in the state", node.kind());
                 let help = format!("add it: `- {{name: {MESSAGES}, type: list, default: []}}`");
@@ -292,7 +284,8 @@ impl Lowering<'_, '_, '_> {
         let mut updates = Vec::with_capacity(values.len());
         for (key, text) in values {
             let known = self.agent.fields.iter().map(|field| &*field.name);
-            if !known.clone().any(|field| field == &*key.value) {
+            let is_reported = &*key.value == MESSAGES && self.agent.lacks_conversation();
+            if !is_reported && !known.clone().any(|field| field == &*key.value) {
                 let error = self.error(&node.name, format!("the state has no field `{}`", key.value), &key.span);
                 let help = match closest(&key.value, known) {
                     Some(near) => format!("did you mean `{near}`?"),

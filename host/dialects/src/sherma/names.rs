@@ -12,7 +12,7 @@ use hotcell_graph::formula::{
 use hotcell_graph::{Key, Object, Value};
 
 use super::edges::is_native;
-use super::schema::{Agent, Field, Route, Source};
+use super::schema::{Agent, Field, MESSAGES, Route, Source};
 use crate::document::{Reader, SourceText};
 
 const STATE: &str = "state";
@@ -95,6 +95,10 @@ impl<'r, 'd> Names<'r, 'd> {
     pub(super) fn new(source: &Source, agent: &Agent, style: Style, reader: &'r Reader<'d>) -> Self {
         let mut fields: Vec<Variable> = agent.fields.iter().map(variable).collect();
         fields.push(HIDDEN.into());
+        // That it is missing is said once, and not wherever an expression names it.
+        if agent.lacks_conversation() && agent.fields.iter().all(|field| &*field.name != MESSAGES) {
+            fields.push(MESSAGES.into());
+        }
         let plain = Vocabulary {
             constants: constants(source),
             locals: Vec::new(),

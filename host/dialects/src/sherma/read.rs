@@ -133,6 +133,10 @@ pub(super) fn unreadable(fields: &Fields<'_, '_>, path: &SourceText, reason: &Un
 
 /// Reports that something has both or neither of two fields, one of which it needs.
 pub(super) fn not_one_of(fields: &Fields<'_, '_>, has_both: bool, [first, second]: [&str; 2], declared: &Declared) {
+    // One that is written and is of another type was reported.
+    if !has_both && [first, second].into_iter().any(|field| fields.is_written(field)) {
+        return;
+    }
     let what = &fields.owner().what;
     let message = match has_both {
         true => format!("{what} has both `{first}` and `{second}`"),

@@ -184,6 +184,11 @@ impl Agent {
         self.fields.iter().any(Field::is_conversation)
     }
 
+    /// Whether nodes need a conversation that the state does not have. That is an error of those nodes.
+    pub(super) fn lacks_conversation(&self) -> bool {
+        !self.has_conversation() && self.nodes.iter().any(Node::needs_conversation)
+    }
+
     pub(super) fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| &*node.name == name)
     }
@@ -210,6 +215,14 @@ impl Node {
             Body::SetState(values) => values.iter().map(|(_, text)| text).collect(),
             Body::ToolNode(_) | Body::Custom(_) | Body::Unknown => Vec::new(),
         }
+    }
+
+    /// Whether the node reads or writes the conversation.
+    pub(super) fn needs_conversation(&self) -> bool {
+        matches!(
+            self.body,
+            Body::CallLlm(_) | Body::Interrupt(_) | Body::CallAgent { .. } | Body::ToolNode(_) | Body::LoadSkills(_)
+        )
     }
 
     /// The type as the file calls it.
