@@ -15,16 +15,8 @@ const SHIPPED: [(&str, &[&str]); 3] = [
 ];
 
 /// Tools of that program that run programs of the machine.
-const PROGRAMS: [&str; 8] = [
-    "ast_grep",
-    "execute_py_code",
-    "execute_sql_code",
-    "git_command",
-    "open_link",
-    "query_jira_issues",
-    "send_mail",
-    "send_twilio",
-];
+const PROGRAMS: [&str; 6] =
+    ["ast_grep", "execute_sql_code", "git_command", "open_link", "query_jira_issues", "send_mail"];
 
 /// What to do about a tool that is not there.
 fn missing_help(tool: &str) -> String {
@@ -90,7 +82,7 @@ pub(super) fn remark(tool: &SourceText, weight: Severity, surroundings: &dyn Sur
             "`{name}` runs programs of the machine, which do not exist in its sealed cell"
         ))
         .help(
-            "its calls will fail: leave it out, or put a plugin with a tool of that name into the plugins folder with \
+            "its calls find no such program: leave it out, or put a plugin with a tool of that name into the plugins folder with \
                  `hotcell plugin add FILE`",
         ),
         Ok(_) => return None,
