@@ -2,11 +2,13 @@
 
 import asyncio
 import codecs
+import errno
 import importlib
 import importlib.abc
 import io
 import logging
 import os
+import subprocess
 import sys
 import time
 
@@ -30,6 +32,8 @@ trace traceback tracemalloc types typing unicodedata unittest unittest.mock urll
 urllib.request urllib.response urllib.robotparser uuid warnings wave weakref xml xml.dom xml.dom.minidom
 xml.etree.ElementTree xml.sax xmlrpc.client zipapp zipfile zipimport zlib zoneinfo
 _strptime _pydecimal _pyio _markupbase
+mailbox modulefinder netrc
+_ast_unparse _pylong
 """.split()
 
 # Codecs are modules that are looked up when they are first named.
@@ -51,6 +55,18 @@ class _NotInTheCell(importlib.abc.MetaPathFinder):
         )
 
 
+def _no_program(self, args, *rest, **named) -> None:
+    """Stands in the place of `subprocess.Popen.__init__`: every program is one that is not installed.
+
+    Scripts that expect that catch the error and go on, so it is said as well: whoever runs them would not know that nothing was
+    started.
+    """
+    program = args if isinstance(args, (str, bytes, os.PathLike)) else next(iter(args), "")
+    program = os.fsdecode(program)[:200]
+    print(f"there is no program `{program}`: a cell starts none", file=sys.stderr)
+    raise FileNotFoundError(errno.ENOENT, "a cell starts no programs", program)
+
+
 def prepare() -> None:
     """Loads everything that the image keeps."""
     connections.install()
@@ -66,6 +82,7 @@ def prepare() -> None:
         except LookupError:
             pass
     sys.meta_path.append(_NotInTheCell())
+    subprocess.Popen.__init__ = _no_program
     # The finders know the build's directories by heart; forgetting them here is cheaper than with every call.
     sys.path.clear()
     sys.path_importer_cache.clear()
