@@ -31,7 +31,7 @@ fn missing_help(tool: &str) -> String {
         ),
         None => {
             "put a plugin with such a tool into the plugins folder with `hotcell plugin add FILE`, or its file into \
-                 `functions/tools`, beside this file or at the root of the project"
+                 `functions/tools`, beside this file or in a folder above it that has a `hotcell.toml`"
                 .to_owned()
         }
     }

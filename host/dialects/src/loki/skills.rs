@@ -122,7 +122,7 @@ fn load(name: &Name, surroundings: &dyn Surroundings, found: &mut Vec<Diagnostic
             let error =
                 Diagnostic::error(format!("the skill `{}` cannot be read: {reason}", &*name.value)).at(&name.span);
             found.push(error.help(format!(
-                "put it into `skills/{}/SKILL.md`, beside this file or at the root of the project",
+                "put it into `skills/{}/SKILL.md`, beside this file or in a folder above it that has a `hotcell.toml`",
                 &*name.value
             )));
             None

@@ -161,9 +161,8 @@ fn the_branches_of_all_maps_have_a_size_together() {
     let in_a_row = graph(&maps(&|at| format!("m{}", at + 1)));
     assert!(says(&in_a_row, "is the `map` node") && in_a_row.graph.is_none());
 
-    let chain: String = (0..1_000)
-        .map(|at| format!("  s{at}: {{ type: llm, prompt: '{{{{i}}}}', next: s{} }}\n", at + 1))
-        .collect();
+    let chain: String =
+        (0..1_000).map(|at| format!("  s{at}: {{ type: llm, prompt: '{{{{i}}}}', next: s{} }}\n", at + 1)).collect();
     let chain = format!("{chain}  s1000: {{ type: llm, prompt: x }}\n");
     let shared = graph(&format!("{}{chain}", maps(&|_| "s0".to_owned())));
     assert!(says(&shared, "have too many nodes and edges together") && shared.graph.is_none());
