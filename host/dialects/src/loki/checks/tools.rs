@@ -1,13 +1,18 @@
 //! Models and tools that a graph names.
 
+use std::collections::HashMap;
+
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Severity};
 
-use super::super::schema::{Body, Llm};
+use super::super::schema::{Body, Llm, Node};
 use super::super::{SERVER_HELP, global_tools, mcp_function, model_help, tool_name};
 use super::Check;
 use crate::document::SourceText;
 use crate::surroundings::ServerState;
+
+/// What an entry of `tools` begins with that means functions of an MCP server.
+const SERVER: &str = "mcp:";
 
 pub(super) fn models(check: &Check<'_>) {
     let unknown =
@@ -29,22 +34,35 @@ pub(super) fn models(check: &Check<'_>) {
 }
 
 pub(super) fn tools(check: &Check<'_>) {
+    let users = users(check);
     for tool in &check.source.global_tools {
-        let remark = global_tools::remark(tool, Severity::Warning, check.surroundings);
-        remark.into_iter().for_each(|remark| check.reader.report(remark));
+        // What is wrong with a tool is said once, and as an error where a node needs it.
+        let name = tool_name(tool);
+        let user = users.get(name).filter(|_| !is_found_before(check, name));
+        let weight = if user.is_some() { Severity::Error } else { Severity::Warning };
+        if let Some(remark) = global_tools::remark(tool, weight, check.surroundings) {
+            check.reader.report(match user.filter(|_| remark.severity == Severity::Error) {
+                Some(node) => remark.node(&*node.id.value),
+                None => remark,
+            });
+        }
     }
     if let Err(reason) = check.surroundings.own_tools() {
         check.reader.report(Diagnostic::warning(reason.to_string()));
     }
     for server in &check.source.mcp_servers {
-        let warning = match check.surroundings.mcp_server(server) {
+        let problem = match check.surroundings.mcp_server(server) {
             ServerState::Usable(_) | ServerState::NotStarted => continue,
             ServerState::Missing => {
-                Diagnostic::warning(format!("the MCP server `{}` is not configured", &**server)).help(SERVER_HELP)
+                Diagnostic::error(format!("the MCP server `{}` is not configured", &**server)).help(SERVER_HELP)
             }
-            ServerState::Unusable(reason) => Diagnostic::warning(reason),
+            ServerState::Unusable(reason) => Diagnostic::error(reason),
         };
-        check.reader.report(warning.at(&server.span));
+        let problem = match users.get(&*format!("{SERVER}{}", &**server)) {
+            Some(node) => problem.node(&*node.id.value),
+            None => Diagnostic { severity: Severity::Warning, ..problem },
+        };
+        check.reader.report(problem.at(&server.span));
     }
     let mut report = |diagnostic| check.reader.report(diagnostic);
     check.source.choice.check(&check.source.mcp_servers, check.surroundings, &mut report);
@@ -80,36 +98,27 @@ fn not_chosen(check: &Check<'_>, llm: &Llm, tool: &SourceText) -> Option<Diagnos
 /// What is wrong with an entry of a node's `tools`.
 fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
     let source = check.source;
-    if let Some(server) = tool.strip_prefix("mcp:") {
-        let declared = source.mcp_servers.iter().any(|declared| **declared == *server);
-        let (problem, help) = if declared {
-            match check.surroundings.mcp_server(server) {
-                ServerState::Usable(_) | ServerState::NotStarted => return None,
-                ServerState::Missing => ("is not configured", SERVER_HELP.to_owned()),
-                ServerState::Unusable(reason) => return Some(Diagnostic::error(reason)),
-            }
-        } else {
-            let near = closest(server, source.mcp_servers.iter().map(|declared| &**declared));
-            (
-                "is not listed in `mcp_servers`",
-                match near {
-                    Some(near) => format!("did you mean `mcp:{near}`?"),
-                    None => "add it to `mcp_servers` at the top of the file".to_owned(),
-                },
-            )
+    if let Some(server) = tool.strip_prefix(SERVER) {
+        // What is wrong with one that is listed is said where it is.
+        if source.mcp_servers.iter().any(|declared| **declared == *server) {
+            return None;
+        }
+        let near = closest(server, source.mcp_servers.iter().map(|declared| &**declared));
+        let help = match near {
+            Some(near) => format!("did you mean `mcp:{near}`?"),
+            None => "add it to `mcp_servers` at the top of the file".to_owned(),
         };
-        return Some(Diagnostic::error(format!("the MCP server of `{}` {problem}", &**tool)).help(help));
+        let message = format!("the MCP server of `{}` is not listed in `mcp_servers`", &**tool);
+        return Some(Diagnostic::error(message).help(help));
     }
     let name = tool_name(tool);
-    let own = check.surroundings.own_tools();
-    if own.as_ref().is_ok_and(|own| own.iter().any(|own| own.name == name)) || is_mcp_function(check, name) {
+    // The same holds for tools.
+    let is_listed = || source.global_tools.iter().any(|declared| tool_name(declared) == name);
+    if is_found_before(check, name) || is_listed() {
         return None;
     }
-    if source.global_tools.iter().any(|declared| tool_name(declared) == name) {
-        return global_tools::find(tool, check.surroundings).err();
-    }
     // Its file may define it, if it could be read.
-    let own = match own {
+    let own = match check.surroundings.own_tools() {
         Ok(own) => own,
         Err(reason) => return Some(Diagnostic::error(reason.to_string())),
     };
@@ -123,6 +132,26 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
         }
     };
     Some(Diagnostic::error(format!("the tool `{}` is not among the graph's tools", &**tool)).help(help))
+}
+
+/// For each name of a tool that a node uses, and each server as `mcp:NAME`, the first such node.
+fn users<'a>(check: &Check<'a>) -> HashMap<&'a str, &'a Node> {
+    let mut users = HashMap::new();
+    for node in check.nodes() {
+        let Body::Llm(llm) = &node.body else { continue };
+        for entry in &llm.tools {
+            let name = if entry.starts_with(SERVER) { &**entry } else { tool_name(entry) };
+            users.entry(name).or_insert(node);
+        }
+    }
+    users
+}
+
+/// Whether a name is that of a tool of the agent's own or of a function of a server, which are meant before a tool of
+/// `global_tools`.
+fn is_found_before(check: &Check<'_>, name: &str) -> bool {
+    let own = check.surroundings.own_tools();
+    own.is_ok_and(|own| own.iter().any(|own| own.name == name)) || is_mcp_function(check, name)
 }
 
 /// Whether a declared MCP server has a function of that name.
