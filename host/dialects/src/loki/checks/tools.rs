@@ -1,11 +1,12 @@
 //! Models and tools that a graph names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Severity};
 
 use super::super::schema::{Body, Llm, Node};
+use super::super::skills::Named;
 use super::super::{SERVER_HELP, global_tools, mcp_function, model_help, tool_name};
 use super::Check;
 use crate::document::SourceText;
@@ -66,8 +67,9 @@ pub(super) fn tools(check: &Check<'_>) {
     }
     let mut report = |diagnostic| check.reader.report(diagnostic);
     check.source.choice.check(&check.source.mcp_servers, check.surroundings, &mut report);
-    if let Some(skills) = &check.source.skills {
-        skills.check(check.surroundings, &mut report);
+    let mut told = HashSet::new();
+    if let Some(named) = &check.source.skills {
+        skills(check, named, None, &mut told);
     }
     if let Some(spawning) = &check.source.spawning {
         spawning.check_of_graph(check.surroundings, &mut report);
@@ -76,8 +78,8 @@ pub(super) fn tools(check: &Check<'_>) {
         let Body::Llm(llm) = &node.body else { continue };
         let mut of_node = |diagnostic: Diagnostic| report(diagnostic.node(&*node.id.value));
         llm.choice.check(&check.source.mcp_servers, check.surroundings, &mut of_node);
-        if let Some(skills) = &llm.skills {
-            skills.check(check.surroundings, &mut of_node);
+        if let Some(named) = &llm.skills {
+            skills(check, named, Some(node), &mut told);
         }
         for tool in &llm.tools {
             if let Some(error) = problem(check, tool).or_else(|| not_chosen(check, llm, tool)) {
@@ -85,6 +87,18 @@ pub(super) fn tools(check: &Check<'_>) {
             }
         }
     }
+}
+
+/// Says what is wrong with skills that the graph or a node names, unless it was `told` of another one.
+fn skills(check: &Check<'_>, named: &Named, node: Option<&Node>, told: &mut HashSet<String>) {
+    named.check(check.surroundings, &mut |problem| {
+        if told.insert(problem.message.clone()) {
+            check.reader.report(match node {
+                Some(node) => problem.node(&*node.id.value),
+                None => problem,
+            });
+        }
+    });
 }
 
 /// The error of a function of an MCP server that the file names and leaves out by `mcp_tools`.
