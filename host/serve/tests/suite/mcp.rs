@@ -141,6 +141,13 @@ async fn what_is_wrong_is_told_to_whoever_can_mend_it() {
         let found = reply.unwrap().status().as_u16();
         assert!((400..500).contains(&found), "{found}, not {status}");
     }
+    let list = || desk.post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    let accepts = list().header("accept", "application/json, text/event-stream");
+    let nowhere = problem(accepts.header("mcp-session-id", "nobody")).await;
+    assert_eq!((&nowhere["status"], &nowhere["detail"]), (&json!(404), &json!("there is no such session")));
+    let takes_nothing = problem(list().header("accept", "image/png")).await;
+    assert_eq!(takes_nothing["status"], 406, "{takes_nothing}");
+    assert!(takes_nothing["detail"].as_str().unwrap().contains("text/event-stream"), "{takes_nothing}");
     let large = json!({ "name": "echo", "arguments": { "prompt": "x".repeat(5 << 20) } });
     assert_eq!(problem(request(&desk, "/mcp", "tools/call", large)).await["status"], 413);
 }

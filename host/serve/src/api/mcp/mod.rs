@@ -15,6 +15,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use hotcell_runtime::mcp::{Identity, McpService, SessionOwner};
 use http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt as _, Limited};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,8 +25,11 @@ use self::catalog::{Only, Tools};
 use super::extract;
 use crate::access::Caller;
 use crate::guard::Documented;
-use crate::problem::Problem;
+use crate::problem::{Problem, shortened};
 use crate::state::Server;
+
+/// Bytes of what is said of a request that is wrong.
+const LONGEST: usize = 1024;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new()
@@ -163,6 +167,18 @@ async fn respond(
     if is_json && !response.status().is_success() {
         // An error of the protocol, in its own form.
         response.extensions_mut().insert(Documented);
+    } else if matches!(response.status().as_u16(), 400 | 404 | 406 | 415 | 422) {
+        return Err(said(response).await);
     }
     Ok(response)
+}
+
+/// What is wrong with a request, where that is said in plain text.
+async fn said(response: Response) -> Problem {
+    let status = response.status();
+    let body = Limited::new(response.into_body(), LONGEST).collect().await;
+    let text = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned()).unwrap_or_default();
+    let text = text.strip_prefix("Bad Request: ").unwrap_or(&text).trim();
+    let text = if text.is_empty() { "the message cannot be read" } else { text };
+    Problem::new(status, shortened(text, LONGEST))
 }
