@@ -16,6 +16,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use crate::access::{Asker, Caller, Identity};
+use crate::api::params::means_nothing;
 use crate::log;
 use crate::mesh::meshes::{MESHES, NamedMesh};
 use crate::problem::{MEDIA_TYPE, Problem};
@@ -57,7 +58,8 @@ pub(crate) async fn admit(State(server): State<Server>, mut request: Request, ne
         return next.run(request).await;
     }
     let known = request.extensions().get::<Peer>().map(Peer::known_while);
-    let within = within_quota(&server, &method, route.as_ref().map_or("", MatchedPath::as_str));
+    let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let within = within_quota(&server, &method, route).and_then(|()| check_query(&server, &request, route));
     let share = match within.and_then(|()| share_of(server.shares(), server.tenant(), &caller)) {
         Ok(share) => share,
         Err(problem) => {
@@ -126,6 +128,15 @@ fn within_quota(server: &Server, method: &Method, route: &str) -> Result<(), Pro
     match keeps {
         true => server.quotas().keep(),
         false => Ok(()),
+    }
+}
+
+/// Refuses a query where the document has none.
+fn check_query(server: &Server, request: &Request, route: &str) -> Result<(), Problem> {
+    let query = request.uri().query().unwrap_or_default();
+    match url::form_urlencoded::parse(query.as_bytes()).next() {
+        Some((name, _)) if !server.rules().takes_query(request.method(), route) => Err(means_nothing(&name)),
+        _ => Ok(()),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use http::Method;
-use utoipa::openapi::OpenApi;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
+use utoipa::openapi::{OpenApi, RefOr};
 
 use crate::role::Role;
 
@@ -25,10 +25,14 @@ pub(crate) struct Rules {
     needs: HashMap<(Method, String), Needs>,
     /// The paths that are those of meshes
     meshes: HashSet<String>,
+    /// The routes that take no query
+    without_query: HashSet<(Method, String)>,
 }
 
 /// How the document marks what belongs to a mesh.
 const MESH: &str = "Mesh";
+/// How it marks what belongs to protocols that say themselves what becomes of queries.
+const PROTOCOLS: [&str; 3] = [MESH, "A2A", "MCP"];
 
 impl Rules {
     /// What the document says.
@@ -36,18 +40,22 @@ impl Rules {
     /// # Errors
     /// The routes that say nothing, or something that is no rule.
     pub(crate) fn of(document: &OpenApi) -> Result<Self, String> {
-        let (mut rules, mut meshes) = (HashMap::new(), HashSet::new());
+        let (mut rules, mut meshes, mut without_query) = (HashMap::new(), HashSet::new(), HashSet::new());
         for (path, item) in &document.paths.paths {
             for (method, operation) in operations(item) {
                 let needs = needs(operation)
                     .ok_or_else(|| format!("the route `{method} {path}` does not say which role it needs"))?;
+                let is_own = !operation.tags.iter().flatten().any(|tag| PROTOCOLS.contains(&tag.as_str()));
+                if is_own && !takes_query(operation) {
+                    without_query.insert((method.clone(), path.clone()));
+                }
                 rules.insert((method, path.clone()), needs);
                 if operation.tags.iter().flatten().any(|tag| tag == MESH) {
                     meshes.insert(path.clone());
                 }
             }
         }
-        Ok(Rules { needs: rules, meshes })
+        Ok(Rules { needs: rules, meshes, without_query })
     }
 
     /// What a request to a route needs; none if there is no such route.
@@ -55,6 +63,12 @@ impl Rules {
         // Whoever may read may ask for the head.
         let method = if method == Method::HEAD { &Method::GET } else { method };
         self.needs.get(&(method.clone(), path.to_owned()))
+    }
+
+    /// Whether a route may be asked with a query.
+    pub(crate) fn takes_query(&self, method: &Method, path: &str) -> bool {
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        !self.without_query.contains(&(method.clone(), path.to_owned()))
     }
 
     /// Whether a route belongs to a mesh.
@@ -77,6 +91,14 @@ pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (Method, &Oper
     ]
     .into_iter()
     .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+fn takes_query(operation: &Operation) -> bool {
+    let is_in_query = |parameter: &RefOr<Parameter>| match parameter {
+        RefOr::T(parameter) => parameter.parameter_in == ParameterIn::Query,
+        RefOr::Ref(_) => true,
+    };
+    operation.parameters.iter().flatten().any(is_in_query)
 }
 
 fn needs(operation: &Operation) -> Option<Needs> {

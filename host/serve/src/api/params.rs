@@ -62,9 +62,14 @@ impl Query {
     pub(crate) fn end(self) -> Result<(), Problem> {
         match self.0.into_keys().min() {
             None => Ok(()),
-            Some(name) => Err(bad(format!("the query has `{}`, which means nothing here", shown(&name)))),
+            Some(name) => Err(means_nothing(&name)),
         }
     }
+}
+
+/// A query has a name that nobody takes.
+pub(crate) fn means_nothing(name: &str) -> Problem {
+    bad(format!("the query has `{}`, which means nothing here", shown(name)))
 }
 
 /// An address that cannot be used.

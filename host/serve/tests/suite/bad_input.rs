@@ -60,6 +60,15 @@ async fn a_query_is_read_to_the_letter() {
         assert_eq!(refused["status"], 400, "{query}: {refused}");
     }
     assert_eq!(problem(desk.get("/runs?agent_id=nobody")).await["status"], 404);
+    // Nor is one overlooked where there is nothing to ask.
+    for path in ["/agents/echo?limit=1", "/agents/echo/schemas?x", "/threads/none?subgraphs=true"] {
+        let refused = problem(desk.get(path)).await;
+        assert_eq!(refused["status"], 400, "{path}: {refused}");
+    }
+    let refused = problem(desk.post("/runs/wait?stream=true", json!({ "input": "x" }))).await;
+    assert_eq!(refused["detail"], "the query has `stream`, which means nothing here");
+    assert_eq!(ok(desk.get("/runs")).await["runs"], json!([]), "nothing was begun");
+    ok(desk.get("/health?from=probe")).await;
     for after in ["", "x", "%00", "1-2-3", "'%3B%20drop"] {
         for path in ["/runs", "/inbox"] {
             assert_eq!(problem(desk.get(&format!("{path}?after={after}"))).await["status"], 404, "{path} {after}");
