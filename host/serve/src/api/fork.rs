@@ -136,6 +136,7 @@ async fn fork(
         return Err(Problem::unprocessable("`operator_id` says who answers; give the `answer`, too"));
     }
     let source = server.runs().find(&run).await?;
+    let mut decision = None;
     if let Some(answer) = &wanted.answer {
         // A fork that may act outside would otherwise be a way around whoever is to be asked.
         let operator = operator(wanted.operator_id, answer)?;
@@ -145,6 +146,7 @@ async fn fork(
         for open in open_at(&entries, wanted.at) {
             if wanted.question_id.as_ref().is_none_or(|id| *id == open.question.id) {
                 by.check(&open.question)?;
+                decision = Some((open.question.id, by.name().map(str::to_owned)));
             }
         }
     }
@@ -172,6 +174,13 @@ async fn fork(
         kept: origin_of(json!({ "metadata": wanted.metadata.unwrap_or_default() })),
     };
     let fork = server.runs().fork(&source, request, revision).await?.run;
+    if let Some((question, operator)) = decision {
+        let about = (fork.as_str(), question.as_str());
+        let noted = server.store().decide(about, &source.header.source, Some(caller.id()), operator.as_deref());
+        if let Err(error) = noted {
+            tracing::error!(target: "hotcell::serve", run = %fork, %error, "it is not noted who answered in a fork");
+        }
+    }
     let record = server.runs().find(fork.as_str()).await?;
     Ok(located(&fork, Json(RunView::of_record(&record, server.agents()))))
 }

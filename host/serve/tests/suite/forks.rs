@@ -96,7 +96,14 @@ async fn another_answer_makes_another_run() {
     desk.stands(&run, "completed").await;
     let (asked, answered) = (entry(&desk, &run, "asked@1").await, entry(&desk, &run, "answered@1").await);
     for at in [asked, answered] {
-        assert_eq!(fork(&desk, &run, json!({ "at": at, "answer": "you" })).await["output"], "hello you");
+        let forked = fork(&desk, &run, json!({ "at": at, "answer": "you", "operator_id": "ann" })).await;
+        assert_eq!(forked["output"], "hello you");
+        let of_fork = format!("/inbox/decisions?run_id={}", forked["run"]["run_id"].as_str().unwrap());
+        let decided = &ok(desk.get(&of_fork)).await["items"][0];
+        assert_eq!(
+            (&decided["answer"], &decided["decided_by"], &decided["operator_id"]),
+            (&json!("you"), &json!("local"), &json!("ann"))
+        );
     }
     // Without an answer, that of the run counts only where it was given already.
     assert_eq!(fork(&desk, &run, json!({ "at": answered })).await["output"], "hello me");
