@@ -182,6 +182,12 @@ async fn a_thread_has_a_state_at_each_of_its_checkpoints() {
     assert_eq!(history, ok(desk.post("/threads/t/history", json!({ "limit": 1000 }))).await);
     let states = history.as_array().unwrap();
     assert_eq!(states.iter().map(|state| state["values"]["n"].clone()).collect::<Vec<_>>(), [2, 2, 1, 1]);
+    for (state, parent) in states.iter().zip(states.iter().skip(1)) {
+        assert_eq!(state["parent_checkpoint"], parent["checkpoint"]);
+    }
+    assert_eq!(states[3]["parent_checkpoint"], Value::Null);
+    let first = ok(desk.get("/threads/t/history?limit=1")).await;
+    assert_eq!(first, json!([states[0]]), "where it came from is known although that is on the next page");
     for state in states {
         let checkpoint = &state["checkpoint"];
         let id = checkpoint["checkpoint_id"].as_str().unwrap();

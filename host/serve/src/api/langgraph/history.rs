@@ -29,7 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 }
 
 /// A place in the history of a thread.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 pub(super) struct Checkpoint {
     /// The thread
     thread_id: String,
@@ -66,6 +66,8 @@ pub(crate) struct ThreadState {
     next: Vec<String>,
     /// Where in the history of the thread it is
     checkpoint: Checkpoint,
+    /// Where the state is that it followed from, as far as that is known
+    parent_checkpoint: Option<Checkpoint>,
     /// What was said about the run when it was begun
     #[schema(value_type = Object)]
     metadata: Object,
@@ -102,6 +104,7 @@ pub(crate) async fn thread_state(server: &Server, thread: Thread) -> Result<Thre
     let Some(last) = threads::last_run(server, &thread).await? else {
         return Ok(ThreadState {
             checkpoint: Checkpoint { thread_id: thread.id.clone(), checkpoint_ns: "", checkpoint_id: None },
+            parent_checkpoint: None,
             thread_id: thread.id,
             run_id: None,
             values: Object::new(),
@@ -113,12 +116,24 @@ pub(crate) async fn thread_state(server: &Server, thread: Thread) -> Result<Thre
         });
     };
     let run = server.runs().find(last.id.as_str()).await?;
-    let entries = server.runs().store().history(&run.id).await?.entries.len() as u64;
-    state_of(server, &thread.id, &run, entries).await
+    let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
+    state_of(server, &thread.id, &run, &entries).await
 }
 
-/// The state that a run of a thread has come to, after so many entries.
-async fn state_of(server: &Server, thread: &str, run: &RunRecord, entries: u64) -> Result<ThreadState, Problem> {
+/// Whether a turn of the run's own graph was completed with an entry.
+fn is_turn(numbered: &NumberedEntry) -> bool {
+    matches!(numbered.entry.fact, Fact::Completed(_)) && numbered.entry.place.around().is_none()
+}
+
+/// The state that a run of a thread has come to with these entries.
+async fn state_of(
+    server: &Server,
+    thread: &str,
+    run: &RunRecord,
+    entries: &[NumberedEntry],
+) -> Result<ThreadState, Problem> {
+    let number = entries.last().map_or(0, |last| last.number);
+    let parent = entries.iter().rev().skip(1).find(|entry| is_turn(entry)).map(|turn| turn.number);
     let values = object((&GraphValue::Object(server.runs().state_of(run).await?)).into());
     let open = interrupts::open(server, run).await?;
     let asks = |question| Interrupt::of(question);
@@ -134,7 +149,8 @@ async fn state_of(server: &Server, thread: &str, run: &RunRecord, entries: u64) 
         run_id: Some(run.id.to_string()),
         values,
         next: tasks.iter().map(|task| task.name.clone()).collect(),
-        checkpoint: checkpoint(thread, run, entries),
+        checkpoint: checkpoint(thread, run, number),
+        parent_checkpoint: parent.map(|parent| checkpoint(thread, run, parent)),
         metadata: crate::input::metadata_of(run),
         created_at: Some(time(run.updated)),
         tasks,
@@ -158,8 +174,10 @@ async fn state_then(server: &Server, thread: &str, checkpoint_id: &str) -> Resul
     };
     let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
     if entries.last().is_some_and(|last| last.number == number) {
-        return state_of(server, thread, &run, number).await;
+        return state_of(server, thread, &run, &entries).await;
     }
+    let mut earlier = entries.iter().rev().filter(|entry| entry.number < number);
+    let parent = earlier.find(|entry| is_turn(entry)).map(|turn| turn.number);
     let mut fold = server.runs().fold_of(&run).await?;
     let (mut last, mut goes_on) = (None, Vec::new());
     for NumberedEntry { number: of_entry, at, entry } in entries.into_iter().filter(|entry| entry.number <= number) {
@@ -176,6 +194,7 @@ async fn state_then(server: &Server, thread: &str, checkpoint_id: &str) -> Resul
         values: values_of(&fold),
         next: goes_on,
         checkpoint: checkpoint(thread, &run, number),
+        parent_checkpoint: parent.map(|parent| checkpoint(thread, &run, parent)),
         metadata: crate::input::metadata_of(&run),
         created_at: Some(time(at)),
         tasks: Vec::new(),
@@ -314,19 +333,30 @@ async fn states_before(
             };
             before = None;
             let run = server.runs().find(run.id.as_str()).await?;
-            states.extend(states_of(server, id, &run, until, limit - states.len()).await?);
-            if states.len() == limit {
-                return Ok(states);
+            // One more, from which the last one followed.
+            states.extend(states_of(server, id, &run, until, limit + 1 - states.len()).await?);
+            if states.len() > limit {
+                return Ok(following(states, limit));
             }
         }
         query.after = page.next;
         if query.after.is_none() {
             return match before {
                 Some((run, _)) => Err(Problem::not_found(format!("the thread has no run `{}`", shown(&run)))),
-                None => Ok(states),
+                None => Ok(following(states, limit)),
             };
         }
     }
+}
+
+/// The first of these states, each of which followed from the one after it.
+fn following(mut states: Vec<ThreadState>, limit: usize) -> Vec<ThreadState> {
+    let checkpoints: Vec<Checkpoint> = states.iter().skip(1).map(|state| state.checkpoint.clone()).collect();
+    for (state, parent) in states.iter_mut().zip(checkpoints) {
+        state.parent_checkpoint = Some(parent);
+    }
+    states.truncate(limit);
+    states
 }
 
 /// The run and the entry that the id of a checkpoint names.
@@ -376,6 +406,7 @@ async fn states_of(
             values: values_of(&fold),
             next: next.unwrap_or_default(),
             checkpoint: checkpoint(thread, run, number),
+            parent_checkpoint: None,
             metadata: crate::input::metadata_of(run),
             created_at: Some(time(at)),
             tasks: Vec::new(),
