@@ -371,9 +371,13 @@ async fn join(
 async fn join_stream(
     State(server): State<Server>,
     Path((thread, run)): Path<(String, String)>,
-    headers: HeaderMap,
+    mut headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Problem> {
+    // Clients of LangGraph say this who have seen nothing.
+    if headers.get("last-event-id").is_some_and(|id| id == "-1") {
+        headers.remove("last-event-id");
+    }
     let modes = query.text("stream_mode").filter(|modes| !modes.is_empty());
     let modes: Result<Vec<Mode>, Problem> = match &modes {
         None => Ok(vec![Mode::Values]),
