@@ -1,6 +1,7 @@
 //! What addresses say: the parts of a path and the query.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use axum::extract::FromRequestParts;
 use http::StatusCode;
@@ -12,6 +13,9 @@ use crate::state::Server;
 /// The most that a list holds.
 pub(crate) const MOST: usize = 1000;
 
+/// What clients may give several times, once for each value.
+const LIST: &str = "stream_mode";
+
 /// The query of an address. Every name that is not looked for is refused.
 pub(crate) struct Query(HashMap<String, String>);
 
@@ -19,10 +23,18 @@ impl FromRequestParts<Server> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Server) -> Result<Self, Problem> {
-        let mut query = HashMap::new();
+        let mut query: HashMap<String, String> = HashMap::new();
         for (name, value) in url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
-            if query.insert(name.to_string(), value.into_owned()).is_some() {
-                return Err(bad(format!("`{}` is given twice", shown(&name))));
+            match query.entry(name.into_owned()) {
+                Entry::Vacant(new) => {
+                    new.insert(value.into_owned());
+                }
+                Entry::Occupied(mut list) if list.key() == LIST => {
+                    let all = list.get_mut();
+                    all.push(',');
+                    all.push_str(&value);
+                }
+                Entry::Occupied(twice) => return Err(bad(format!("`{}` is given twice", shown(twice.key())))),
             }
         }
         Ok(Query(query))

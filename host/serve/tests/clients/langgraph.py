@@ -90,6 +90,8 @@ async def main(url):
     assert (await client.runs.join(thread, run["run_id"]))["__output__"] == "you said x"
     parts = [part async for part in client.runs.join_stream(thread, run["run_id"])]
     assert [part.event for part in parts][-1] == "end", parts
+    parts = [part async for part in client.runs.join_stream(thread, run["run_id"], stream_mode=["values", "updates"])]
+    assert {"values", "updates"} <= {part.event for part in parts}, parts
     assert (await client.runs.get(thread, run["run_id"]))["status"] == "success"
     await client.runs.delete(thread, run["run_id"])
     assert await client.runs.list(thread) == []

@@ -34,6 +34,16 @@ async fn a_stream_goes_on_after_the_last_event_that_was_seen() {
     // Clients of LangGraph say this of the beginning.
     let again = Events::of(desk.get(&path).header("Last-Event-ID", "-1")).await.all().await;
     assert_eq!(again.iter().filter(|event| event.id.is_some()).collect::<Vec<_>>(), committed);
+    // Those in Python give each mode, those in JavaScript a list.
+    for modes in ["stream_mode=values&stream_mode=updates", "stream_mode=[%22values%22,%22updates%22]"] {
+        let request = desk.get(&format!("/threads/{thread}/runs/{run}/stream?{modes}"));
+        let again = Events::of(request).await.all().await;
+        assert_eq!(again.iter().filter(|event| event.id.is_some()).collect::<Vec<_>>(), committed, "{modes}");
+    }
+    for modes in ["stream_mode=values&stream_mode=x", "stream_mode=[]", "stream_mode=[1]"] {
+        let refused = problem(desk.get(&format!("/threads/{thread}/runs/{run}/stream?{modes}"))).await;
+        assert_eq!(refused["status"], 422, "{modes}");
+    }
     for seen in &committed {
         let request = desk.get(&path).header("Last-Event-ID", seen.id.clone().expect("an id"));
         let rest = Events::of(request).await.all().await;

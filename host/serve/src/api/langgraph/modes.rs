@@ -40,7 +40,15 @@ impl Mode {
         matches!(self, Mode::Messages | Mode::MessagesTuple | Mode::Tasks | Mode::Debug | Mode::Events)
     }
 
-    pub(super) fn named(name: &str) -> Result<Self, Problem> {
+    /// The modes of a query: names with commas between them, or a list in JSON.
+    pub(super) fn all_named(names: &str) -> Result<Vec<Self>, Problem> {
+        match serde_json::from_str::<Vec<String>>(names) {
+            Ok(names) if !names.is_empty() => names.iter().map(|name| Mode::named(name)).collect(),
+            _ => names.split(',').map(Mode::named).collect(),
+        }
+    }
+
+    fn named(name: &str) -> Result<Self, Problem> {
         let known = serde_json::from_value(Value::String(name.to_owned()));
         known.map_err(|_| {
             Problem::unprocessable(format!(

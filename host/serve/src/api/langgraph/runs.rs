@@ -359,7 +359,7 @@ async fn join(
     params(
         ("thread_id" = String, Path, description = "The thread"),
         ("run_id" = String, Path, description = "The run"),
-        ("stream_mode" = Option<String>, Query, description = "As `stream_mode` of `POST /threads/{thread_id}/runs/stream`; several with commas"),
+        ("stream_mode" = Option<String>, Query, description = "As `stream_mode` of `POST /threads/{thread_id}/runs/stream`; several with commas, as a JSON list, or one after the other"),
         ("cancel_on_disconnect" = Option<String>, Query, description = "`true` to cancel the run when the connection breaks"),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen"),
     ),
@@ -379,10 +379,7 @@ async fn join_stream(
         headers.remove("last-event-id");
     }
     let modes = query.text("stream_mode").filter(|modes| !modes.is_empty());
-    let modes: Result<Vec<Mode>, Problem> = match &modes {
-        None => Ok(vec![Mode::Values]),
-        Some(modes) => modes.split(',').map(Mode::named).collect(),
-    };
+    let modes = modes.map_or_else(|| Ok(vec![Mode::Values]), |modes| Mode::all_named(&modes));
     let cancels = query.flag("cancel_on_disconnect")?;
     query.end()?;
     let record = run_of(&server, &thread, &run).await?;
