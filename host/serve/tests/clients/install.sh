@@ -12,6 +12,7 @@ python3 -m venv "$folder"
     "a2a-sdk==1.3.0" "a2a-proof==0.16.0"
 if command -v npm >/dev/null; then
     npm install --silent --no-fund --no-audit --prefix "$folder/oidc" "oidc-provider@9.13.3"
+    npm install --silent --no-fund --no-audit --prefix "$folder/langgraph" "@langchain/langgraph-sdk@2.0.0"
     npm install --silent --no-fund --no-audit --no-save --prefix "$folder" "@ag-ui/client@1.0.0"
 else
     echo "npm is not here: clients in JavaScript are left out"

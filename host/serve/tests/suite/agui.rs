@@ -21,7 +21,7 @@ async fn told(desk: &Desk, agent: &str, input: Value) -> Vec<Value> {
 async fn the_client_of_ag_ui_drives_runs_threads_and_interrupts() {
     let desk = Desk::with(&[ASK, COUNT, ECHO, SLOW]).await;
     desk.model.answers(2);
-    drive_node("agui_client.mjs", &[&desk.url]).await;
+    drive_node("agui_client.mjs", "node_modules", &[&desk.url]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,9 +9,9 @@ pub(crate) async fn drive(script: &str, arguments: &[&str]) {
     run(Command::new(&python), python, script, arguments).await;
 }
 
-/// The same in JavaScript.
-pub(crate) async fn drive_node(script: &str, arguments: &[&str]) {
-    let modules = installed("node_modules");
+/// The same in JavaScript, with the packages in a folder beside it.
+pub(crate) async fn drive_node(script: &str, modules: &str, arguments: &[&str]) {
+    let modules = installed(modules);
     let mut all = vec![modules.to_str().expect("a path")];
     all.extend(arguments);
     run(Command::new("node"), modules.clone(), script, &all).await;

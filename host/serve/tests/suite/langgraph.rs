@@ -4,7 +4,7 @@ use hotcell_serve::Role;
 use serde_json::{Value, json};
 
 use crate::access::key;
-use crate::clients::drive;
+use crate::clients::{drive, drive_node};
 use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok, problem, until_async};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -12,6 +12,12 @@ async fn langgraph_sdk_drives_threads_runs_streams_and_interrupts() {
     let desk = Desk::with(&[ASK, COUNT, ECHO, SLOW]).await;
     desk.model.answers(2);
     drive("langgraph.py", &[&desk.url]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn langgraph_sdk_in_javascript_drives_threads_runs_streams_and_interrupts() {
+    let desk = Desk::with(&[ASK, COUNT, ECHO, SLOW]).await;
+    drive_node("langgraph.mjs", "langgraph/node_modules", &[&desk.url]).await;
 }
 
 /// A thread that is there.
