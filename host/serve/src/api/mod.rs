@@ -5,6 +5,7 @@ pub(crate) mod a2a;
 mod agents;
 mod agui;
 mod bundles;
+mod cancel;
 mod decisions;
 mod docs;
 pub(crate) mod errors;
@@ -63,6 +64,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(threads::routes())
         .merge(thread_search::routes())
         .merge(runs::routes())
+        .merge(cancel::routes())
         .merge(fork::routes())
         .merge(reexecute::routes())
         .merge(stream::routes())

@@ -36,7 +36,6 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
         .routes(routes!(search))
         .routes(routes!(get, delete))
         .routes(routes!(wait))
-        .routes(routes!(cancel))
         .routes(routes!(entries))
 }
 
@@ -433,20 +432,6 @@ async fn wait(State(server): State<Server>, Path(run): Path<String>) -> Result<J
     let run = server.runs().find(&run).await?.id;
     let live = server.runs().live(&run);
     Ok(Json(result(&server, &run, live).await?))
-}
-
-/// End a run for good
-///
-/// What it does at this moment is stopped.
-#[utoipa::path(
-    post, path = "/runs/{run_id}/cancel", tag = "Runs", security(("key" = ["run", "operate"])),
-    params(("run_id" = String, Path, description = "The run")),
-    responses((status = 200, body = RunView))
-)]
-async fn cancel(State(server): State<Server>, Path(run): Path<String>) -> Result<Json<RunView>, Problem> {
-    let run = server.runs().find(&run).await?.id;
-    let record = server.runs().cancel(&run).await?;
-    Ok(Json(RunView::of_record(&record, server.agents())))
 }
 
 /// A page of the entries of a run.

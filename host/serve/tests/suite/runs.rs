@@ -129,6 +129,26 @@ async fn a_cancelled_run_stops_at_once_and_stays_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_cancelled_and_waited_for_or_removed_in_one_request() {
+    let desk = Desk::with(&[SLOW]).await;
+    for (query, status, left) in [
+        ("wait=true", 200, 200),
+        ("wait=1&action=interrupt", 200, 200),
+        ("action=rollback", 200, 404),
+        ("action=x", 400, 200),
+    ] {
+        let run = desk.begin(json!({ "input": "x" })).await;
+        let reply = desk.post(&format!("/runs/{run}/cancel?{query}"), json!({})).send().await.unwrap();
+        assert_eq!(reply.status().as_u16(), status, "{query}");
+        let there = desk.get(&format!("/runs/{run}")).send().await.unwrap();
+        assert_eq!(there.status().as_u16(), left, "{query}");
+        if (status, left) == (200, 200) {
+            assert_eq!(there.json::<Value>().await.unwrap()["standing"], "cancelled", "{query}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_removed_when_it_has_ended() {
     let desk = Desk::with(&[ECHO, SLOW]).await;
     let run = desk.begin(json!({ "agent_id": "slow", "input": "x" })).await;

@@ -10,8 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::body::AssistantRun;
-use super::runs::{AssistantRunView, begin, removes, run_of};
+use super::runs::{AssistantRunView, begin, run_of};
 use crate::access::Asker;
+use crate::api::cancel::Ending;
 use crate::api::params::{MOST, Query};
 use crate::api::{agents, extract};
 use crate::input::run_input;
@@ -120,33 +121,28 @@ impl CancelStatus {
 /// Either those that are named, or all that stand in a certain way. `rollback` removes them, too, which needs the role `operate`.
 #[utoipa::path(
     post, path = "/runs/cancel", tag = "LangGraph", security(("key" = ["run", "operate"])),
-    params(("action" = Option<String>, Query, description = "`interrupt` keeps them, `rollback` removes them")),
+    params(
+        ("wait" = Option<bool>, Query, description = "`true` to answer when nobody works on them any more"),
+        ("action" = Option<String>, Query, description = "`interrupt` keeps them, `rollback` removes them"),
+    ),
     request_body = RunsCancel, responses((status = 204, description = "They are cancelled"))
 )]
 async fn cancel(
     State(server): State<Server>,
     Extension(caller): Extension<Asker>,
-    mut query: Query,
+    query: Query,
     extract::Json(wanted): extract::Json<RunsCancel>,
 ) -> Result<StatusCode, Problem> {
-    let removes = removes(&mut query)?;
-    query.end()?;
-    if removes {
-        caller.may_remove_runs()?;
-    }
+    let ending = Ending::of(query, &caller)?;
     let runs = match wanted {
         RunsCancel { thread_id, run_ids: Some(ids), status: None } => named(&server, thread_id.as_deref(), ids).await?,
         RunsCancel { thread_id, run_ids: None, status: Some(status) } => standing(&server, thread_id, status).await?,
         _ => return Err(Problem::unprocessable("give either `run_ids` or `status`")),
     };
     for run in runs {
-        match server.runs().cancel(&run).await {
-            Err(problem) if problem.is_ended() || problem.status == 404 => continue,
-            cancelled => drop(cancelled?),
-        }
-        if removes {
-            server.runs().rest(&run).await?;
-            server.runs().delete(&server.runs().find(run.as_str()).await?).await?;
+        match ending.end(&server, &run).await {
+            Err(problem) if problem.is_ended() || problem.status == 404 => {}
+            ended => drop(ended?),
         }
     }
     Ok(StatusCode::NO_CONTENT)

@@ -18,8 +18,9 @@ use super::modes::Mode;
 use super::stream::Shape;
 use crate::access::Asker;
 use crate::answerer::Answerer;
+use crate::api::cancel::Ending;
 use crate::api::extract;
-use crate::api::params::{Query, bad};
+use crate::api::params::Query;
 use crate::api::runs::{self, OnDisconnect, RunCreate};
 use crate::api::stream::{Seen, follow, seen, sse};
 use crate::api::turn;
@@ -291,15 +292,6 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether runs that are cancelled are removed, too.
-pub(super) fn removes(query: &mut Query) -> Result<bool, Problem> {
-    match query.text("action").as_deref() {
-        None | Some("interrupt") => Ok(false),
-        Some("rollback") => Ok(true),
-        Some(other) => Err(bad(format!("`action` is `interrupt` or `rollback`, and not `{}`", shown(other)))),
-    }
-}
-
 /// End a run of a thread for good
 ///
 /// What it does at this moment is stopped. `rollback` removes it, too, which needs the role `operate`.
@@ -317,22 +309,11 @@ async fn cancel(
     State(server): State<Server>,
     Extension(caller): Extension<Asker>,
     Path((thread, run)): Path<(String, String)>,
-    mut query: Query,
+    query: Query,
 ) -> Result<StatusCode, Problem> {
-    let waits = query.flag("wait")?;
-    let removes = removes(&mut query)?;
-    query.end()?;
-    if removes {
-        caller.may_remove_runs()?;
-    }
+    let ending = Ending::of(query, &caller)?;
     let record = run_of(&server, &thread, &run).await?;
-    server.runs().cancel(&record.id).await?;
-    if waits || removes {
-        server.runs().rest(&record.id).await?;
-    }
-    if removes {
-        server.runs().delete(&server.runs().find(record.id.as_str()).await?).await?;
-    }
+    ending.end(&server, &record.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
