@@ -1,5 +1,7 @@
 //! Questions and their answers.
 
+use std::time::Duration;
+
 use hotcell_serve::Role;
 use serde_json::{Value, json};
 
@@ -197,4 +199,25 @@ async fn what_was_decided_is_kept_with_who_decided_it_and_when() {
     // What is removed leaves nothing.
     ok(desk.delete(&format!("/runs/{run}")).bearer_auth(&operates)).await;
     assert_eq!(decided("").await["items"].as_array().unwrap().len(), open.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_answered_in_time_was_decided_by_nobody() {
+    let gate = "name: gate\nsteps:\n- { id: g, type: approval_gate, timeout_seconds: 60, on_timeout: approve, output: decision }\n";
+    let (desk, clock) = Desk::by_hand(&[("gate/workflow.yaml", gate)]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    let expires = ok(desk.get("/inbox")).await["items"][0]["expires_at"].clone();
+    assert_eq!(expires, "1970-01-01T00:01:00Z");
+    assert!(clock.settled(Duration::from_secs(30)).await, "{clock:?}");
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(desk.stands(&run, "completed").await["outcome"], json!({ "decision": "approved" }).to_string());
+    let late = problem(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": "rejected" }))).await;
+    assert_eq!(late["status"], 409);
+    let decided = &ok(desk.get(&format!("/inbox/decisions?run_id={run}"))).await["items"][0];
+    assert_eq!(
+        (&decided["outcome"], &decided["answer"], &decided["decided_by"]),
+        (&json!("expired"), &Value::Null, &Value::Null)
+    );
+    assert_eq!(ok(desk.get("/inbox/decisions")).await["items"], json!([]));
 }
