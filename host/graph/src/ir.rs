@@ -10,6 +10,7 @@ mod composed;
 mod condense;
 mod contract;
 mod conversation;
+mod drawn;
 mod expression;
 mod job;
 mod map;
@@ -24,6 +25,7 @@ mod scheduling;
 mod tool;
 mod transcript;
 mod typed;
+mod value_path;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -48,6 +50,7 @@ pub use conversation::{
     AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,
     Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
 };
+pub use drawn::{Drawn, Excerpt, SearchFlags, SearchPattern, WhichMatch};
 pub use expression::{Expression, NoValue};
 pub use job::JobAction;
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
@@ -62,6 +65,7 @@ pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Schedulin
 pub use tool::{Arguments, Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 pub use transcript::{COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};
 pub use typed::{Rendered, Typed};
+pub use value_path::ValuePath;
 
 /// A checked graph, ready to run.
 #[derive(Clone, Debug)]

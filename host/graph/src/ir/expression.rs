@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::transcript::{Transcript, messages_of};
 use super::typed::json_within;
-use super::{Composed, Rendered, Typed};
+use super::{Composed, Drawn, Rendered, Typed};
 use crate::braces::BraceTemplate;
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
@@ -105,6 +105,8 @@ pub enum Expression {
     MessagesAt(Place),
     /// What was said in a loop, with what was said before it, as an object with `messages`
     Transcript(Box<Transcript>),
+    /// A value that is drawn out of others
+    Drawn(Box<Drawn>),
 }
 
 /// Why an expression has no value.
@@ -290,6 +292,7 @@ impl Expression {
                 .map(Value::List)
                 .map_err(|problem| NoValue::Unfit(format!("`{place}` holds no conversation: {problem}"))),
             Expression::Transcript(transcript) => transcript.evaluate(scope),
+            Expression::Drawn(drawn) => drawn.evaluate(scope),
         }
     }
 
