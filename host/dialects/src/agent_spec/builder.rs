@@ -16,7 +16,7 @@ use super::schema::Schema;
 use super::sources::{COMPONENT_TYPE, Identity, Located, Sources, VERSION};
 use super::values::MayHave;
 use super::versions::Version;
-use super::{problems, values};
+use super::{problems, values, wayflow};
 use crate::document::{Kind as NodeKind, MAX_DEPTH, Place, has_room};
 use crate::surroundings::Surroundings;
 
@@ -337,7 +337,9 @@ impl<'s, 'd> Builder<'s, 'd> {
             Kind::Plugin(plugin) => plugin.generated(&component.span),
             Kind::Standard { .. } => {
                 let find = |id: ComponentId| &self.built[id.0 as usize].component;
-                generated::of(&component, declared, &find, self.version, self.surroundings.renders_jinja())
+                wayflow::generated(&component, &find).unwrap_or_else(|| {
+                    generated::of(&component, declared, &find, self.version, self.surroundings.renders_jinja())
+                })
             }
         };
         if draft.inputs.is_none() {

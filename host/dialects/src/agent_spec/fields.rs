@@ -92,8 +92,10 @@ impl<'d> Builder<'_, 'd> {
             draft.shallow.insert(key.to_owned(), kind.placeholder(key));
             return;
         };
+        let is_described = matches!(kind.field(key), Some(FieldKind::Described));
         // An id is what everything is found by, so it is written as it is.
         if !is_opaque
+            && !is_described
             && key != "id"
             && let Some(piece) = self.piece(at, may_have)
         {
@@ -103,7 +105,8 @@ impl<'d> Builder<'_, 'd> {
             draft.shallow.insert(key.to_owned(), Json::from(&value));
         }
         match (key, &value) {
-            (_, Value::Null) | ("id" | "name", _) => {}
+            (_, Value::Null) if !kind.keeps_null(key) => {}
+            ("id" | "name", _) => {}
             ("inputs", Value::List(list)) if kind.has_io() => {
                 draft.inputs = Some(properties::read(self, list, target, "inputs"));
             }

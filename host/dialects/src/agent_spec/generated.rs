@@ -8,6 +8,7 @@ use indexmap::IndexSet;
 
 use super::model::{Component, ComponentId, Piece, Property};
 use super::placeholders;
+use super::prompts;
 use super::properties::{of_schema, text};
 use super::templates;
 use super::versions::Version;
@@ -150,7 +151,10 @@ pub(super) fn of<'c>(
             generated
         }
         "ExtendedLlmNode" => Generated {
-            inputs: in_field("prompt_template"),
+            inputs: match component.value("prompt_template_object") {
+                Some(object) => Some(prompts::inputs(object, &component.span)),
+                None => in_field("prompt_template"),
+            },
             outputs: if declared.outputs { None } else { one(&[], "output") },
             branches: next(),
         }
@@ -194,7 +198,7 @@ pub(super) fn gives_text(llm_node: &Component, version: Version) -> bool {
 
 impl Generated {
     /// With the names by which a node of the reference runtime shows them.
-    fn outside(self, component: &Component) -> Self {
+    pub(super) fn outside(self, component: &Component) -> Self {
         Generated {
             inputs: self.inputs.map(|inputs| outside(component, "input_mapping", inputs)),
             outputs: self.outputs.map(|outputs| outside(component, "output_mapping", outputs)),
@@ -312,7 +316,7 @@ pub(super) fn end_nodes<'c, 'f>(flow: &'f Component, find: &'f Find<'c>) -> impl
 }
 
 /// The branches by which a flow can be left.
-fn ends<'c>(flow: &Component, find: &Find<'c>) -> Vec<Arc<str>> {
+pub(super) fn ends<'c>(flow: &Component, find: &Find<'c>) -> Vec<Arc<str>> {
     let mut branches: Vec<Arc<str>> = Vec::new();
     for end in end_nodes(flow, find) {
         let branch = end.text("branch_name").unwrap_or(NEXT);
@@ -381,7 +385,7 @@ fn bare(property: &Property, without: &[&str]) -> Value {
 }
 
 /// The schema of a list, which stands at `place` of another.
-fn list_schema(items: &Value, place: &str) -> Value {
+pub(super) fn list_schema(items: &Value, place: &str) -> Value {
     let items = schema_at(items, &format!("{place}/items"));
     let schema: Object = [(Arc::from("type"), Value::from("array")), (Arc::from("items"), items)].into_iter().collect();
     Value::Object(schema)

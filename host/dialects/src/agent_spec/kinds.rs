@@ -71,10 +71,22 @@ impl Kind {
         matches!(self, Kind::Standard { schema, .. } if schema.takes_null(field))
     }
 
+    /// Whether `null` in a field is not the same as leaving it out.
+    pub(super) fn keeps_null(&self, field: &str) -> bool {
+        let Kind::Standard { name, .. } = self else { return false };
+        match *name {
+            "PluginGetChatHistoryNode" => matches!(field, "message_types" | "output_template"),
+            "ConversationSummarizationTransform" => field == "max_num_messages",
+            _ => false,
+        }
+    }
+
     /// Whether the value of a field may have components in it: in those that a plugin adds, the plugin says what belongs there.
     pub(super) fn takes_components(&self, field: &str) -> bool {
         match self {
-            Kind::Standard { schema, .. } => matches!(schema.field(field), Some(FieldKind::Pieces(_))),
+            Kind::Standard { schema, .. } => {
+                matches!(schema.field(field), Some(FieldKind::Pieces(_) | FieldKind::Described))
+            }
             Kind::Plugin(_) => !COMMON.contains(&field),
         }
     }
@@ -284,18 +296,7 @@ impl<'d> Builder<'_, 'd> {
                     "what the plugin `{plugin}` says of its component type `{name}` cannot be used: {reason}"
                 )),
             },
-            ComponentState::Missing(_) if Schema::get().refused_plugin(name) == Some(&*plugin) => {
-                Diagnostic::error(format!("`{name}` of WayFlow's plugin `{plugin}` is not supported"))
-                    .help("`docs/agent-spec.md` says which of WayFlow's components are")
-            }
-            ComponentState::Missing(near) => {
-                let error =
-                    Diagnostic::error(format!("the plugin `{plugin}` with the component type `{name}` is not here"));
-                match near {
-                    Some(near) => error.help(format!("did you mean `{near}`?")),
-                    None => error.help("install the plugin, or use another component"),
-                }
-            }
+            ComponentState::Missing(near) => missing(name, &plugin, near),
             ComponentState::WrongPlugin(other) => {
                 Diagnostic::error(format!("no plugin `{plugin}` provides `{name}`: the plugin `{other}` does"))
                     .help(format!("write `\"{PLUGIN_NAME}\": \"{other}\"` if that is the one which is meant"))
@@ -327,6 +328,19 @@ impl<'d> Builder<'_, 'd> {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error.help(format!("a component of a plugin names it with `{PLUGIN_NAME}`")),
         }
+    }
+}
+
+/// The error for a component type of a plugin that is not here.
+fn missing(name: &str, plugin: &str, near: Option<String>) -> Diagnostic {
+    if let Some(refused) = Schema::get().refused(name).filter(|refused| refused.plugin == plugin) {
+        return Diagnostic::error(format!("`{name}` of WayFlow's plugin `{plugin}` is not supported"))
+            .help(&*refused.instead);
+    }
+    let error = Diagnostic::error(format!("the plugin `{plugin}` with the component type `{name}` is not here"));
+    match near {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error.help("install the plugin, or use another component"),
     }
 }
 

@@ -18,6 +18,7 @@ mod model;
 mod names;
 mod placeholders;
 mod problems;
+mod prompts;
 mod properties;
 mod read;
 mod references;
@@ -26,6 +27,7 @@ mod sources;
 mod templates;
 mod values;
 mod versions;
+mod wayflow;
 mod write;
 
 pub use export::{DescribedTool, Exported, Found, export};

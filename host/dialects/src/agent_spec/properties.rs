@@ -114,6 +114,15 @@ pub(super) fn of_schema(title: &str, schema: &Value, span: &Span) -> Result<Prop
     property(&Value::Object(object.clone()), &object, span).map_err(|problem| format!("`{title}`: {}", problem.message))
 }
 
+/// The property that a value describes, whose `title` is its name.
+///
+/// # Errors
+/// When it describes none.
+pub(super) fn described(value: &Value, span: &Span) -> Result<Property, String> {
+    let Value::Object(object) = value else { return Err(format!("a property is an object, not {}", value.a_kind())) };
+    property(value, object, span).map_err(|problem| problem.message)
+}
+
 /// The properties of a schema of an object.
 ///
 /// # Errors

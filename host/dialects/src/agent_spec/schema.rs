@@ -11,8 +11,17 @@ use serde_json::Value as Json;
 pub(super) struct Schema {
     components: HashMap<String, ComponentSchema>,
     families: HashMap<String, Vec<String>>,
-    /// Plugin components of the reference runtime that cannot be run here, each with its plugin
-    refused: HashMap<String, String>,
+    /// Plugin components of the reference runtime that cannot be run here
+    refused: HashMap<String, RefusedComponent>,
+}
+
+/// A component type of a plugin of the reference runtime that cannot be run here.
+#[derive(Clone)]
+pub(super) struct RefusedComponent {
+    /// The plugin
+    pub(super) plugin: String,
+    /// What to do instead
+    pub(super) instead: String,
 }
 
 /// A component type.
@@ -34,6 +43,8 @@ pub(super) enum FieldKind {
     Components(String),
     /// A list in which components of this family stand, in lists or beside texts
     Pieces(String),
+    /// JSON in which components of any type may stand. They are read as they are written and never run as components
+    Described,
     /// Plain JSON
     Value,
 }
@@ -58,7 +69,11 @@ impl Schema {
             let all = entries(&json["components"]).chain(entries(&wayflow["components"]));
             let components = all.map(|(name, own)| (name.clone(), ComponentSchema::of(own))).collect();
             let refused = entries(&wayflow["refused"])
-                .flat_map(|(plugin, types)| texts(types).into_iter().map(move |name| (name, plugin.clone())))
+                .flat_map(|(plugin, own)| {
+                    let instead = own["instead"].as_str().unwrap_or_default().to_owned();
+                    let refused = RefusedComponent { plugin: plugin.clone(), instead };
+                    texts(&own["types"]).into_iter().map(move |name| (name, refused.clone()))
+                })
                 .collect();
             Schema { components, families, refused }
         })
@@ -69,9 +84,9 @@ impl Schema {
         self.components.get_key_value(component_type).map(|(name, schema)| (name.as_str(), schema))
     }
 
-    /// The plugin of the reference runtime that has a component type which cannot be run here.
-    pub(super) fn refused_plugin(&self, component_type: &str) -> Option<&str> {
-        self.refused.get(component_type).map(String::as_str)
+    /// A component type of the reference runtime's plugins that cannot be run here.
+    pub(super) fn refused(&self, component_type: &str) -> Option<&RefusedComponent> {
+        self.refused.get(component_type)
     }
 
     /// The names of all concrete component types.
@@ -96,7 +111,8 @@ impl ComponentSchema {
             let family = |key: &str| field[key].as_str().map(str::to_owned);
             let one = family("x-component").map(FieldKind::Component);
             let list = family("x-components").map(FieldKind::Components);
-            one.or(list).or(family("x-pieces").map(FieldKind::Pieces)).unwrap_or(FieldKind::Value)
+            let described = (field["x-described"] == Json::Bool(true)).then_some(FieldKind::Described);
+            one.or(list).or(family("x-pieces").map(FieldKind::Pieces)).or(described).unwrap_or(FieldKind::Value)
         };
         ComponentSchema {
             fields: entries(&own["properties"]).map(|(name, field)| (name.clone(), kind(field))).collect(),

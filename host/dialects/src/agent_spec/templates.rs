@@ -16,7 +16,10 @@ pub(super) const FIELDS: &[&str] =
 /// for which the reference runtime says so.
 pub(super) fn are_jinja(component_type: &str, renders_jinja: bool) -> bool {
     renders_jinja
-        || matches!(component_type, "PluginInputMessageNode" | "PluginOutputMessageNode" | "PluginTemplateNode")
+        || matches!(
+            component_type,
+            "PluginChoiceNode" | "PluginInputMessageNode" | "PluginOutputMessageNode" | "PluginTemplateNode"
+        )
 }
 
 /// The template, if there is more in the text than placeholders.

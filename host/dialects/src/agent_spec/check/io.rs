@@ -158,7 +158,13 @@ impl Checker<'_> {
             ("ToolNode", _) => child("tool", "tool"),
             ("AgentNode", _) => child("agent", "agent"),
             ("FlowNode" | "MapNode" | "ParallelMapNode" | "CatchExceptionNode", _) => child("subflow", "flow"),
-            ("PluginCatchExceptionNode", _) => child("flow", "flow"),
+            ("PluginCatchExceptionNode" | "PluginRetryNode" | "ExtendedMapNode" | "ExtendedParallelMapNode", _) => {
+                child("flow", "flow")
+            }
+            ("ExtendedLlmNode", Side::Inputs) if component.value("prompt_template_object").is_some() => {
+                "`prompt_template_object`".to_owned()
+            }
+            ("PluginChoiceNode", Side::Inputs) => "`prompt_template`".to_owned(),
             ("ExtendedToolNode", _) => child("tool", "tool"),
             ("ExtendedAgentNode", _) => child("agent", "agent"),
             ("Flow" | "ExtendedFlow", _) => child("start_node", "StartNode"),

@@ -1,11 +1,12 @@
 //! Components that put several flows or agents together.
 
-use hotcell_graph::Value;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::{Object, Value};
 
 use super::super::generated::{CAUGHT, DEFAULT_EXCEPTION, EXCEPTION_OUTPUTS};
 use super::super::model::{ComponentId, Piece};
 use super::super::schema::Schema;
+use super::super::wayflow::empty_value;
 use super::Checker;
 
 /// What an agent of the reference runtime says first if nobody says otherwise.
@@ -47,7 +48,10 @@ impl Checker<'_> {
         let Some(flow) = node.child("subflow").or_else(|| node.child("flow")).map(|flow| self.component(flow)) else {
             return;
         };
+        let is_plugin = &*node.component_type == "PluginCatchExceptionNode";
         let catches = node.branches.iter().any(|branch| matches!(&**branch, CAUGHT | DEFAULT_EXCEPTION));
+        let of_classes = node.value("except_on").and_then(Value::as_object).into_iter().flat_map(Object::iter);
+        let of_classes: Vec<&str> = of_classes.filter_map(|(_, branch)| branch.as_text()).collect();
         let said = if &*node.component_type == "CatchExceptionNode" {
             &EXCEPTION_OUTPUTS[..1]
         } else {
@@ -60,14 +64,17 @@ impl Checker<'_> {
         }
         for output in node.outputs.iter().filter(|_| catches) {
             let is_said = said.iter().any(|title| **title == *output.title);
-            if output.default.is_none() && !is_said {
+            // The reference runtime gives what is empty of its type.
+            let has_value = output.default.is_some() || (is_plugin && empty_value(&output.ty).is_some());
+            if !has_value && !is_said {
                 let message =
                     format!("the output `{}` needs a default, which it has when a failure is caught", output.title);
                 errors.push(Diagnostic::error(message).at(&output.span).help("write the `default` in `outputs`"));
             }
         }
         let branches = |end: &&ComponentId| {
-            self.component(**end).text("branch_name").is_some_and(|name| matches!(name, CAUGHT | DEFAULT_EXCEPTION))
+            let is_taken = |name: &str| matches!(name, CAUGHT | DEFAULT_EXCEPTION) || of_classes.contains(&name);
+            self.component(**end).text("branch_name").is_some_and(is_taken)
         };
         for end in flow.children("nodes").unwrap_or_default().iter().filter(branches) {
             let name = self.component(*end).text("branch_name").unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hotcell_graph::Key;
 use hotcell_graph::ir::{Expression, Typed, Update};
 use hotcell_graph::types::Type;
+use hotcell_graph::{Key, Value};
 
 use crate::agent_spec::model::{Component, ComponentId, Configuration, Property};
 
@@ -19,6 +19,21 @@ pub(super) struct DataFlow {
     shared: HashMap<(ComponentId, Key), Vec<Key>>,
     /// The types of what feeds an input
     sources: HashMap<(ComponentId, Key), Vec<std::sync::Arc<Type>>>,
+}
+
+/// A variable of a flow.
+pub(super) struct Variable {
+    /// What it holds
+    pub(super) property: Property,
+    /// The state key under which it is
+    pub(super) key: Key,
+}
+
+impl Variable {
+    /// The state before the first node: its default, if it has one.
+    pub(super) fn initial(&self) -> Option<(Key, Value)> {
+        Some((self.key.clone(), self.property.default.clone()?))
+    }
 }
 
 /// The value of a property of its type, with its default.

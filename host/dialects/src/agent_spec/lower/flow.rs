@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use hotcell_graph::ir::{Graph, Next, NodeIds, NodeIndex};
 use hotcell_graph::{Key, Value};
 
-use super::data::DataFlow;
+use super::data::{DataFlow, Variable};
 use super::{Lowering, OwnKeys};
 use crate::agent_spec::model::{Component, ComponentId};
 use crate::agent_spec::templates::are_jinja;
+use crate::agent_spec::wayflow::{classes, tries};
 
 /// What the nodes of a flow have in common.
 pub(super) struct Frame<'c> {
     pub(super) flow: &'c Component,
     pub(super) keys: OwnKeys,
     pub(super) data: DataFlow,
+    pub(super) variables: Vec<Variable>,
     pub(super) ids: NodeIds,
     /// The node of the graph where a node of the flow begins
     entries: HashMap<ComponentId, Key>,
@@ -54,7 +56,17 @@ pub(super) fn asked(node: &Component) -> Option<&str> {
 /// The steps behind the first one of a node, by what is put behind its id.
 fn further_steps(component: &Component) -> Vec<String> {
     match &*component.component_type {
-        "CatchExceptionNode" | "PluginCatchExceptionNode" => vec!["caught".to_owned()],
+        "CatchExceptionNode" => vec!["caught".to_owned()],
+        "PluginCatchExceptionNode" => {
+            let of_classes = classes(component).next().is_some();
+            match (catches_all(component), of_classes) {
+                (true, _) => vec!["caught".to_owned()],
+                // A failure of another class goes on.
+                (false, true) => vec!["caught".to_owned(), "failed".to_owned()],
+                (false, false) => Vec::new(),
+            }
+        }
+        "PluginRetryNode" => (2..=tries(component)).map(|number| number.to_string()).collect(),
         "ExtendedToolNode" if is_silent(component) => vec!["failed".to_owned()],
         "ParallelFlowNode" | "ExtendedParallelFlowNode" => {
             let flows = flows(component).len();
@@ -62,6 +74,11 @@ fn further_steps(component: &Component) -> Vec<String> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether a node catches whatever fails in its flow.
+fn catches_all(component: &Component) -> bool {
+    matches!(component.value("catch_all_exceptions"), Some(Value::Bool(true)))
 }
 
 /// Whether a failure of the tool is its result.
@@ -77,20 +94,19 @@ pub(super) fn flows(component: &Component) -> &[ComponentId] {
 impl<'c> Lowering<'c> {
     /// A flow of the reference runtime, which may have more than a flow.
     pub(super) fn extended_flow(&mut self, flow: &'c Component) -> Option<Graph> {
-        for (field, instead) in [
-            ("context_providers", "pass the values on with data edges"),
-            ("state", "pass the values on with data edges"),
-        ] {
-            if matches!(flow.value(field), Some(Value::List(list)) if !list.is_empty()) {
-                self.refuse_field(flow, field, format!("`{field}` of an `ExtendedFlow` is not supported: {instead}"));
-            }
+        let field = "context_providers";
+        if matches!(flow.value(field), Some(Value::List(list)) if !list.is_empty()) {
+            let instead = "pass the values on with data edges";
+            self.refuse_field(flow, field, format!("`{field}` of an `ExtendedFlow` is not supported: {instead}"));
         }
         self.flow(flow)
     }
 
     pub(super) fn flow(&mut self, flow: &'c Component) -> Option<Graph> {
         let nodes = flow.children("nodes")?;
-        let frame = self.frame(flow, nodes);
+        let names = self.names_of(flow, nodes);
+        let variables = self.variables(flow, &names);
+        let frame = self.frame(flow, nodes, &names, variables);
         let mut made = Vec::new();
         let is_entry = std::ptr::eq(flow, self.component(self.configuration.root));
         for id in nodes {
@@ -103,17 +119,35 @@ impl<'c> Lowering<'c> {
         let mut graph = Graph::new(&*flow.name, made, start)?;
         graph.description = flow.text("description").map(str::to_owned);
         frame.keys.give_to(&mut graph, &flow.inputs, &flow.outputs, Vec::new());
+        graph.initial_state.extend(frame.variables.iter().filter_map(Variable::initial));
         Some(graph)
     }
 
-    fn frame(&self, flow: &'c Component, nodes: &'c [ComponentId]) -> Frame<'c> {
+    /// The names of the inputs and outputs in a flow.
+    fn names_of(&self, flow: &'c Component, nodes: &'c [ComponentId]) -> Vec<&'c str> {
         let mut names: Vec<&str> = flow.inputs.iter().map(|input| &*input.title).collect();
         for id in nodes {
             let node = self.component(*id);
             names.extend(node.inputs.iter().chain(&node.outputs).map(|property| &*property.title));
         }
+        names
+    }
+
+    fn frame(
+        &self,
+        flow: &'c Component,
+        nodes: &'c [ComponentId],
+        names: &[&str],
+        variables: Vec<Variable>,
+    ) -> Frame<'c> {
         let keys = OwnKeys::beside(names.iter().copied());
-        let taken = [keys.conversation.clone(), keys.results.outputs.clone(), keys.results.branch.clone()];
+        let mut taken = vec![
+            keys.conversation.clone(),
+            keys.results.outputs.clone(),
+            keys.results.branch.clone(),
+            keys.decided.clone(),
+        ];
+        taken.extend(variables.iter().map(|variable| variable.key.clone()));
         let data = DataFlow::of(self.configuration, flow, &taken);
 
         let written: Vec<&str> = nodes.iter().map(|id| &*self.component(*id).shown).collect();
@@ -154,6 +188,7 @@ impl<'c> Lowering<'c> {
             flow,
             keys,
             data,
+            variables,
             ids: NodeIds::new(all.iter().map(String::as_str)),
             entries,
             further,

@@ -7,6 +7,8 @@
 mod agent;
 mod certificates;
 mod data;
+mod decide;
+mod extract;
 mod flow;
 mod model;
 mod node;
@@ -14,9 +16,11 @@ mod retries;
 mod steps;
 mod team;
 mod template;
+mod told;
 mod tool;
 mod toolbox;
 mod transforms;
+mod variables;
 mod wayflow;
 
 use std::collections::HashMap;
@@ -181,6 +185,8 @@ struct OwnKeys {
     reminder: Key,
     /// Whose turn it is among several agents
     turn: Key,
+    /// What a node decided its branch by
+    decided: Key,
 }
 
 impl OwnKeys {
@@ -199,6 +205,7 @@ impl OwnKeys {
             filled: free("filled"),
             reminder: free("reminder"),
             turn: free("turn"),
+            decided: free("decided"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
     Action, AgentLoop, Arguments, AskAction, CallAction, CallTarget, Collect, Expression, Gives, GraphItems, Iterate,
-    Join, Next, Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool,
+    Join, Next, Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Said, Tool,
     ToolAction, Typed, Update,
 };
 use hotcell_graph::types::{Type, pointer_step, schema_at};
@@ -40,13 +40,23 @@ const KINDS: &[&str] = &[
     "CatchExceptionNode",
     "ExtendedAgentNode",
     "ExtendedLlmNode",
+    "ExtendedMapNode",
     "ExtendedParallelFlowNode",
+    "ExtendedParallelMapNode",
     "ExtendedToolNode",
     "PluginCatchExceptionNode",
+    "PluginChoiceNode",
     "PluginConstantValuesNode",
+    "PluginExtractNode",
+    "PluginGetChatHistoryNode",
     "PluginInputMessageNode",
     "PluginOutputMessageNode",
+    "PluginReadVariableNode",
+    "PluginRegexNode",
+    "PluginRetryNode",
     "PluginTemplateNode",
+    "PluginVariableNode",
+    "PluginWriteVariableNode",
 ];
 
 /// A node that only has its action.
@@ -98,15 +108,7 @@ impl<'c> Lowering<'c> {
             "FlowNode" => self.call_node(&site, "subflow").into_iter().collect(),
             "MapNode" | "ParallelMapNode" => self.map_node(&site).into_iter().collect(),
             "ParallelFlowNode" | "ExtendedParallelFlowNode" => self.parallel_node(&site),
-            "PluginCatchExceptionNode"
-                if component.value("except_on").and_then(Value::as_object).is_some_and(|on| !on.is_empty()) =>
-            {
-                let why = "failures here have no classes of Python";
-                let instead = "`catch_all_exceptions: true` catches all, with the branch `default_exception_branch`";
-                self.refuse_field(component, "except_on", format!("`except_on` is not supported, as {why}: {instead}"));
-                Vec::new()
-            }
-            "PluginCatchExceptionNode" if !catches_all(component) => {
+            "PluginCatchExceptionNode" if frame.further_steps(id).is_empty() => {
                 self.call_node(&site, "flow").into_iter().collect()
             }
             "CatchExceptionNode" | "PluginCatchExceptionNode" => self.catch_node(&site),
@@ -114,6 +116,15 @@ impl<'c> Lowering<'c> {
             "ExtendedLlmNode" => self.extended_llm_node(&site).into_iter().collect(),
             "ExtendedAgentNode" => self.extended_agent_node(&site).into_iter().collect(),
             "PluginTemplateNode" => vec![self.template_node(&site)],
+            "PluginRegexNode" => self.regex_node(&site).into_iter().collect(),
+            "PluginExtractNode" => self.extract_node(&site).into_iter().collect(),
+            "ExtendedMapNode" | "ExtendedParallelMapNode" => self.extended_map_node(&site).into_iter().collect(),
+            "PluginReadVariableNode" | "PluginVariableNode" | "PluginWriteVariableNode" => {
+                self.variable_node(&site).into_iter().collect()
+            }
+            "PluginChoiceNode" => self.choice_node(&site).into_iter().collect(),
+            "PluginRetryNode" => self.retry_node(&site),
+            "PluginGetChatHistoryNode" => self.history_node(&site).into_iter().collect(),
             "PluginConstantValuesNode" => vec![self.constants_node(&site)],
             "PluginOutputMessageNode" => self.plugin_output_message(&site).into_iter().collect(),
             "PluginInputMessageNode" => {
@@ -128,17 +139,29 @@ impl<'c> Lowering<'c> {
     }
 
     pub(super) fn llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let prompt = site.template(site.component.text("prompt_template").unwrap_or_default());
+        self.prompting_node(site, vec![PromptPart::text("`prompt_template`", Speaker::Human, prompt)])
+    }
+
+    /// A node that asks a model with this prompt.
+    pub(super) fn prompting_node(&mut self, site: &Site<'_, 'c>, mut prompt: Vec<PromptPart>) -> Option<Node> {
         let component = site.component;
         let llm = component.child("llm_config")?;
         let settings = self.model(llm);
         let retry = self.retry(self.component(llm)).unwrap_or(Retry { attempts: ATTEMPTS, ..Retry::default() });
-        let mut prompt = site.template(component.text("prompt_template").unwrap_or_default());
         let reply = || Expression::Entry(Box::new(Expression::Key(ANSWER.into())), "content".into());
         let is_text = generated::gives_text(component, self.configuration.version);
         let source: Box<dyn Fn(&Property) -> Expression> = if is_text {
             Box::new(move |_| reply())
         } else {
-            prompt = Expression::Joined(vec![prompt, Expression::Value(Value::from(wanted(&component.outputs)))]);
+            let wanted = Expression::Value(Value::from(wanted(&component.outputs)));
+            match prompt.last_mut().map(|part| &mut part.said) {
+                Some(Said::Text(Speaker::Human, text)) => {
+                    let before = std::mem::replace(text, Expression::Value(Value::Null));
+                    *text = Expression::Joined(vec![before, wanted]);
+                }
+                _ => prompt.push(PromptPart::text("what is wanted", Speaker::Human, wanted)),
+            }
             let json = move || Expression::JsonWithin(Box::new(reply()));
             let alone = matches!(&component.outputs[..], [only] if only.ty.is_object());
             Box::new(move |property: &Property| {
@@ -147,13 +170,7 @@ impl<'c> Lowering<'c> {
                 if alone { Expression::Else(Box::new(entry), Box::new(json())) } else { entry }
             })
         };
-        let asks_once = AgentLoop {
-            settings,
-            prompt: vec![PromptPart::text("`prompt_template`", Speaker::Human, prompt)],
-            retry,
-            bind: ANSWER,
-            ..AgentLoop::default()
-        };
+        let asks_once = AgentLoop { settings, prompt, retry, bind: ANSWER, ..AgentLoop::default() };
         Some(site.node(Action::Converse(Box::new(asks_once.request())), site.outputs(&source)))
     }
 
@@ -269,11 +286,6 @@ impl<'c> Lowering<'c> {
     }
 }
 
-/// Whether a node catches whatever fails in its flow.
-fn catches_all(component: &Component) -> bool {
-    matches!(component.value("catch_all_exceptions"), Some(Value::Bool(true)))
-}
-
 impl Site<'_, '_> {
     /// What a name within the node is called outside of it.
     pub(super) fn mapped(&self, mapping: &str, name: &str) -> Key {
@@ -301,7 +313,7 @@ impl Site<'_, '_> {
     }
 
     /// The value of the input of that name.
-    fn input(&self, name: &str) -> Expression {
+    pub(super) fn input(&self, name: &str) -> Expression {
         match self.component.input(&self.mapped("input_mapping", name)) {
             Some(property) => self.frame.data.input(self.id, property),
             None => Expression::Value(Value::from("")),
@@ -437,19 +449,6 @@ impl Site<'_, '_> {
         let text = self.template(self.component.text("message").unwrap_or_default());
         let value = spoken_by(Speaker::Ai, text);
         self.node(Action::Pass, vec![Update { key: self.frame.keys.conversation.clone(), value }])
-    }
-
-    /// Routes by the branch that the action left by.
-    fn by_branch(&self) -> Option<Next> {
-        let mut routes = Vec::new();
-        for branch in &self.component.branches {
-            routes.push((branch.to_string(), self.frame.target(self.id, branch)?));
-        }
-        match &routes[..] {
-            [(_, only)] => Some(Next::To(vec![*only])),
-            [.., (_, last)] => Some(Next::ByAnswer { otherwise: *last, routes }),
-            [] => None,
-        }
     }
 }
 

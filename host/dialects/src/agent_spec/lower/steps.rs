@@ -3,7 +3,7 @@
 use hotcell_graph::Key;
 use hotcell_graph::Value;
 use hotcell_graph::ir::{
-    Action, CallAction, CallTarget, Expression, Gives, Next, Node, OnFailure, Update, failure_key,
+    Action, CallAction, CallTarget, Drawn, Expression, Gives, Next, Node, OnFailure, Update, failure_key,
 };
 
 use super::flow::{Frame, flows, is_silent};
@@ -11,6 +11,7 @@ use super::node::Site;
 use super::{ANSWER, Lowering};
 use crate::agent_spec::generated;
 use crate::agent_spec::model::{ComponentId, Property};
+use crate::agent_spec::wayflow::{classes, empty_value};
 
 impl<'c> Lowering<'c> {
     /// Flows that run side by side: each gets the inputs of its name, all outputs together are those of the node.
@@ -56,12 +57,10 @@ impl<'c> Lowering<'c> {
         let field = if is_plugin { "flow" } else { "subflow" };
         let branch = if is_plugin { generated::DEFAULT_EXCEPTION } else { generated::CAUGHT };
         let steps = site.frame.further_steps(site.id);
-        let ([caught], Some(mut node)) = (&steps[..], self.call_node(site, field)) else { return Vec::new() };
-        let routes = component.branches.iter().filter(|known| ***known != *branch);
-        let routes: Vec<_> =
-            routes.filter_map(|branch| Some((branch.to_string(), site.frame.target(site.id, branch)?))).collect();
-        let Some((_, last)) = routes.last() else { return Vec::new() };
-        node.next = Next::ByAnswer { otherwise: *last, routes };
+        let ([caught, ..], Some(mut node)) = (&steps[..], self.call_node(site, field)) else { return Vec::new() };
+        let of_failures: Vec<&str> = classes(component).map(|(_, branch)| branch).chain([branch]).collect();
+        let Some(next) = site.branches_besides(&of_failures) else { return Vec::new() };
+        node.next = next;
         // What the flow gives is complete but for the description of a failure that there was not.
         let id = Key::from(&*component.shown);
         let is_info = |property: &Property| {
@@ -74,20 +73,31 @@ impl<'c> Lowering<'c> {
         };
         let entry = site.entries();
         node.updates = site.outputs(&|property| if is_info(property) { info(property) } else { entry(property) });
-        let Some(target) = site.frame.target(site.id, branch) else { return vec![node] };
         if let Some(place) = site.frame.ids.get(caught) {
             node.on_failure = OnFailure::To(place);
         }
         let failed = |property: &Property| {
-            if is_info(property) {
-                Expression::Key(failure_key(&id))
-            } else {
-                // Every output has one, which was checked.
-                Expression::Value(property.default.clone().unwrap_or_default())
+            let failure = Expression::Key(failure_key(&id));
+            match &*site.unmapped("output_mapping", &property.title) {
+                "exception_name" if is_plugin => {
+                    let class = Expression::Drawn(Box::new(Drawn::ExceptionName(failure.clone())));
+                    Expression::Else(Box::new(class), Box::new(failure))
+                }
+                _ if is_info(property) => failure,
+                // Each has one, which was checked, or a type that has an empty value.
+                _ => Expression::Value(
+                    property.default.clone().or_else(|| empty_value(&property.ty)).unwrap_or_default(),
+                ),
             }
         };
         let updates = site.outputs(&failed);
-        vec![node, site.step(caught, Action::Pass, updates, Next::To(vec![target]))]
+        let mut nodes = vec![node];
+        if is_plugin {
+            nodes.extend(site.caught_by_class(updates));
+        } else if let Some(target) = site.frame.target(site.id, branch) {
+            nodes.push(site.step(caught, Action::Pass, updates, Next::To(vec![target])));
+        }
+        nodes
     }
 
     /// A tool whose failure may be its result.

@@ -94,15 +94,13 @@ impl<'c> Lowering<'c> {
     /// A node that calls a model and may say to the person what it answers.
     pub(super) fn extended_llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
         let component = site.component;
-        if component.value("prompt_template_object").is_some_and(|value| *value != Value::Null) {
-            self.refuse_field(
-                component,
-                "prompt_template_object",
-                "`prompt_template_object` is not supported: write the prompt in `prompt_template`",
-            );
-            return None;
-        }
-        let mut node = self.llm_node(site)?;
+        let mut node = match component.value("prompt_template_object") {
+            Some(object) => {
+                let prompt = self.prompt_messages(site, object)?;
+                self.prompting_node(site, prompt)?
+            }
+            None => self.llm_node(site)?,
+        };
         if matches!(component.value("send_message"), Some(Value::Bool(true))) {
             let reply = Expression::Entry(Box::new(Expression::Key(ANSWER.into())), "content".into());
             let key = site.frame.keys.conversation.clone();

@@ -1,0 +1,106 @@
+//! Prompts of the reference runtime that are more than one template: messages in a row, and those for a choice.
+
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::diagnostic::Span;
+use hotcell_graph::{List, Object, Value};
+
+use super::model::{Component, Property};
+use super::templates;
+
+/// The prompt for a choice that has none of its own.
+pub(super) const CHOICE: &str = "Choose what fits the request best.\n\nThe choices:\n{% for choice in next_steps %}\
+    - {{ choice.displayed_step_name }}: {{ choice.description }}\n{% endfor %}\nThe request: {{ input }}\n\n\
+    Answer with the name of one choice and nothing else.";
+/// The name that stands for the choices in such a prompt.
+pub(super) const CHOICES: &str = "next_steps";
+
+/// A choice that a model has.
+pub(super) struct Choice<'c> {
+    /// The branch to which it leads
+    pub(super) branch: &'c str,
+    /// What it is for
+    pub(super) description: &'c str,
+    /// What the model calls it
+    pub(super) name: &'c str,
+}
+
+/// The choices of a node.
+pub(super) fn choices(node: &Component) -> Vec<Choice<'_>> {
+    let listed = node.value("next_branches").and_then(Value::as_list).into_iter().flat_map(List::iter);
+    listed.filter_map(choice).collect()
+}
+
+fn choice(listed: &Value) -> Option<Choice<'_>> {
+    let listed = listed.as_list()?;
+    let text = |place: usize| listed.get(place).and_then(Value::as_text);
+    let branch = text(0)?;
+    let name = text(2).filter(|name| !name.is_empty()).unwrap_or(branch);
+    Some(Choice { branch, description: text(1).unwrap_or_default(), name })
+}
+
+/// A message of a prompt.
+pub(super) enum PromptMessage<'c> {
+    /// One with texts
+    Said(Speaker, Vec<&'c str>),
+    /// All messages of the conversation
+    Conversation,
+    /// One that cannot be told, and why
+    Unknown(String),
+}
+
+/// The messages of a prompt.
+pub(super) fn messages(object: &Value) -> Vec<PromptMessage<'_>> {
+    let listed = object.as_object().and_then(|object| object.get("messages")).and_then(Value::as_list);
+    listed.into_iter().flat_map(List::iter).map(message).collect()
+}
+
+fn message(written: &Value) -> PromptMessage<'_> {
+    let unknown = |problem: &str| PromptMessage::Unknown(problem.to_owned());
+    let Some(message) = written.as_object() else { return unknown("a message is an object") };
+    let is_given = |field: &str| message.get(field).is_some_and(|value| *value != Value::Null);
+    if is_given("tool_requests") || is_given("tool_result") {
+        return unknown("messages with calls of tools are not supported");
+    }
+    let contents = message.get("contents").and_then(Value::as_list);
+    let mut texts = Vec::new();
+    for content in contents.into_iter().flat_map(List::iter) {
+        let text = content.as_object().filter(|content| content.get("type").and_then(Value::as_text) == Some("text"));
+        match text.and_then(|content| content.get("content")?.as_text()) {
+            Some(text) => texts.push(text),
+            None => return unknown("contents of a message that are no texts are not supported"),
+        }
+    }
+    let role = message.get("role").and_then(Value::as_text);
+    match role.and_then(Speaker::of_word) {
+        Some(Speaker::Human) if texts.is_empty() => PromptMessage::Conversation,
+        Some(speaker @ (Speaker::System | Speaker::Human | Speaker::Ai)) => PromptMessage::Said(speaker, texts),
+        _ => unknown("the `role` of a message is `system`, `user` or `assistant`"),
+    }
+}
+
+/// What has to be given for the messages of a prompt.
+pub(super) fn inputs(object: &Value, span: &Span) -> Vec<Property> {
+    let mut inputs: Vec<Property> = Vec::new();
+    for message in messages(object) {
+        let PromptMessage::Said(_, texts) = message else { continue };
+        for input in texts.into_iter().flat_map(|text| templates::inputs(text, true, span)) {
+            if inputs.iter().all(|known| known.title != input.title) {
+                inputs.push(input);
+            }
+        }
+    }
+    inputs
+}
+
+/// The fields of a prompt that say something and are none of these.
+pub(super) fn fields_besides<'v>(object: &'v Value, known: &[&str]) -> Vec<&'v str> {
+    let says_something = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::List(list) => !list.is_empty(),
+        Value::Object(object) => !object.is_empty(),
+        _ => true,
+    };
+    let fields = object.as_object().into_iter().flat_map(Object::iter);
+    let fields = fields.filter(|&(name, value)| !known.contains(&&**name) && says_something(value));
+    fields.map(|(name, _)| &**name).collect()
+}
