@@ -11,8 +11,6 @@ const TYPES: &[(&str, Version)] = &[
     ("A2AConnectionConfig", V25_4_2),
     ("AgentSpecializationParameters", V25_4_2),
     ("BuiltinTool", V25_4_2),
-    ("MCPToolBox", V25_4_2),
-    ("MCPToolSpec", V25_4_2),
     ("ManagerWorkers", V25_4_2),
     ("ParallelFlowNode", V25_4_2),
     ("ParallelMapNode", V25_4_2),
@@ -40,6 +38,8 @@ const TYPES: &[(&str, Version)] = &[
 /// the same as leaving it out.
 const FIELDS: &[(&str, &str, Version, Default)] = &[
     ("Tool", "requires_confirmation", V25_4_2, Default::False),
+    ("ToolBox", "requires_confirmation", V25_4_2, Default::False),
+    ("ToolBox", "retry_policy", V26_3_1, Default::Null),
     ("RemoteTool", "sensitive_headers", V25_4_2, Default::Empty),
     ("RemoteTool", "url_allow_list", V26_1_2, Default::Null),
     ("RemoteTool", "retry_policy", V26_1_2, Default::Null),

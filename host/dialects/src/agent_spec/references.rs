@@ -9,6 +9,10 @@ use super::builder::Builder;
 use super::sources::{Located, REFERENCE, REFERENCED, VERSION};
 use crate::document::{Entry, Kind as NodeKind};
 
+/// How the keys end of values that the reference runtimes leave out of what they write.
+const SENSITIVE: &[&str] =
+    &[".sensitive_headers", ".key_file", ".cert_file", ".ca_file", ".ssl_ca_cert", ".client_secret"];
+
 impl<'d> Builder<'_, 'd> {
     /// What a reference leads to, through as many references as there are; the piece itself if it is none.
     pub(super) fn follow(&mut self, at: Located<'d>) -> Option<Located<'d>> {
@@ -72,12 +76,20 @@ impl<'d> Builder<'_, 'd> {
         match &found[..] {
             [] => {
                 let keys = self.sources.keys(at);
-                let help = match closest(key, keys.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!(
+                let near = closest(key, keys.iter().copied());
+                let help = if key.ends_with(".api_key") {
+                    "remove `api_key`: hotcell takes the keys of models from its own environment".to_owned()
+                } else if SENSITIVE.iter().any(|field| key.ends_with(field)) {
+                    "the value is left out of the configuration, as it may be a secret: hand in a file of parts that has it \
+                     with `--components`, or write it in place of the reference"
+                        .to_owned()
+                } else if let Some(near) = near {
+                    format!("did you mean `{near}`?")
+                } else {
+                    format!(
                         "define it in a `{REFERENCED}` of this component or of one around it, or hand in a file of parts \
                          that has it"
-                    ),
+                    )
                 };
                 self.report(Diagnostic::error(format!("nothing has the key `{key}`")).at(&span).help(help));
                 None

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hotcell_graph::ir::{Expression, Retry, Slot, Tool, ToolKind, WebAnswer, WebRequest};
 use hotcell_graph::types::to_text;
-use hotcell_graph::{Key, Value};
+use hotcell_graph::{Key, Object, Value};
 
 use super::{Lowering, template};
 use crate::agent_spec::model::{Component, ComponentId, Property};
@@ -31,7 +31,7 @@ impl Lowering<'_> {
                 let retry = self.retry(component);
                 ToolKind::Web(Box::new(WebRequest { retry, ..request(component, answer) }))
             }
-            ("MCPTool", _) => self.function(component),
+            ("MCPTool" | "PluginMCPTool", _) => self.function(component),
             (kind, Some(plugin)) => ToolKind::Host(format!("{}/{kind}", plugin.name)),
             (other, None) => {
                 self.refuse(component, format!("`{other}` is not a tool that can be called here"));
@@ -91,7 +91,8 @@ impl Lowering<'_> {
             tls,
         };
         let way = match &*transport.component_type {
-            "StdioTransport" => {
+            "StdioTransport" | "PluginStdioTransport" => {
+                self.says_utf8(transport);
                 let arguments = transport.value("args").and_then(Value::as_list);
                 ServerWay::Program {
                     command: text("command"),
@@ -100,10 +101,10 @@ impl Lowering<'_> {
                     folder: transport.text("cwd").map(str::to_owned),
                 }
             }
-            "SSETransport" => service(true, None),
-            "SSEmTLSTransport" => service(true, Some(tls())),
-            "StreamableHTTPTransport" => service(false, None),
-            "StreamableHTTPmTLSTransport" => service(false, Some(tls())),
+            "SSETransport" | "PluginSSETransport" => service(true, None),
+            "SSEmTLSTransport" | "PluginSSEmTLSTransport" => service(true, Some(tls())),
+            "StreamableHTTPTransport" | "PluginStreamableHTTPTransport" => service(false, None),
+            "StreamableHTTPmTLSTransport" | "PluginStreamableHTTPmTLSTransport" => service(false, Some(tls())),
             other => {
                 self.refuse(transport, format!("hotcell knows no way to an MCP server by `{other}`"));
                 return name;
@@ -122,11 +123,24 @@ impl Lowering<'_> {
         name
     }
 
-    /// How long calls in a session may take, which is the only parameter of a session that is known.
+    /// Refuses what a program is said to speak in other letters than any program does that speaks MCP.
+    fn says_utf8(&mut self, transport: &Component) {
+        for (field, usual) in [("encoding", "utf-8"), ("encoding_error_handler", "strict")] {
+            if transport.text(field).is_some_and(|said| !said.eq_ignore_ascii_case(usual)) {
+                self.refuse_field(transport, field, format!("`{field}` cannot be anything but `{usual}`"));
+            }
+        }
+    }
+
+    /// How long calls in a session may take: the only parameter of a session that is known, or how long a transport of the
+    /// reference runtime waits for an event.
     fn session_timeout(&mut self, transport: &Component) -> Option<Duration> {
-        let parameters = transport.value("session_parameters").and_then(Value::as_object)?;
-        let mut timeout = None;
-        for (name, value) in parameters.iter() {
+        let mut timeout = match transport.value("sse_read_timeout") {
+            Some(Value::Number(number)) => Duration::try_from_secs_f64(number.to_f64()).ok(),
+            _ => None,
+        };
+        let parameters = transport.value("session_parameters").and_then(Value::as_object);
+        for (name, value) in parameters.into_iter().flat_map(Object::iter) {
             match (&**name, value) {
                 (_, Value::Null) => {}
                 ("read_timeout_seconds", Value::Number(number)) => {

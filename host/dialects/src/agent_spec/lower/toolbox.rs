@@ -13,7 +13,7 @@ impl Lowering<'_> {
     /// Adds the functions of an MCP server to what a model may call. The server is asked what it has.
     pub(super) fn toolbox(&mut self, offered: &mut Vec<Callable>, id: ComponentId) {
         let toolbox = self.component(id);
-        if &*toolbox.component_type != "MCPToolBox" {
+        if !matches!(&*toolbox.component_type, "MCPToolBox" | "PluginMCPToolBox") {
             let kind = &toolbox.component_type;
             self.refuse(toolbox, format!("`{kind}` is not supported: write the tools in `tools`, or an `MCPToolBox`"));
             return;
