@@ -38,7 +38,7 @@ const TYPES: &[(&str, Version)] = &[
 /// the same as leaving it out.
 const FIELDS: &[(&str, &str, Version, Default)] = &[
     ("Tool", "requires_confirmation", V25_4_2, Default::False),
-    ("ToolBox", "requires_confirmation", V25_4_2, Default::False),
+    ("ToolBox", "requires_confirmation", V26_1_2, Default::False),
     ("ToolBox", "retry_policy", V26_3_1, Default::Null),
     ("RemoteTool", "sensitive_headers", V25_4_2, Default::Empty),
     ("RemoteTool", "url_allow_list", V26_1_2, Default::Null),

@@ -9,9 +9,19 @@ use super::builder::Builder;
 use super::sources::{Located, REFERENCE, REFERENCED, VERSION};
 use crate::document::{Entry, Kind as NodeKind};
 
-/// How the keys end of values that the reference runtimes leave out of what they write.
-const SENSITIVE: &[&str] =
-    &[".sensitive_headers", ".key_file", ".cert_file", ".ca_file", ".ssl_ca_cert", ".client_secret"];
+/// How the keys end of values that the reference runtimes leave out of what they write, and what to do about each.
+const LEFT_OUT: &[(&[&str], &str)] = &[
+    (&[".api_key"], "remove `api_key`: hotcell takes the keys of models from its own environment"),
+    (&[".auth_file_location"], "use another model: hotcell has no client for OCI"),
+    (
+        &[".key_file", ".cert_file", ".ca_file", ".ssl_ca_cert"],
+        "the path is left out of the configuration: write it in place of the reference, or hand in a file of parts that has it",
+    ),
+    (
+        &[".sensitive_headers", ".client_id", ".client_secret", ".user", ".password"],
+        "the value is left out of the configuration, as it may be a secret: hand in a file of parts that has it",
+    ),
+];
 
 impl<'d> Builder<'_, 'd> {
     /// What a reference leads to, through as many references as there are; the piece itself if it is none.
@@ -77,19 +87,14 @@ impl<'d> Builder<'_, 'd> {
             [] => {
                 let keys = self.sources.keys(at);
                 let near = closest(key, keys.iter().copied());
-                let help = if key.ends_with(".api_key") {
-                    "remove `api_key`: hotcell takes the keys of models from its own environment".to_owned()
-                } else if SENSITIVE.iter().any(|field| key.ends_with(field)) {
-                    "the value is left out of the configuration, as it may be a secret: hand in a file of parts that has it \
-                     with `--components`, or write it in place of the reference"
-                        .to_owned()
-                } else if let Some(near) = near {
-                    format!("did you mean `{near}`?")
-                } else {
-                    format!(
+                let left_out = LEFT_OUT.iter().find(|(ends, _)| ends.iter().any(|end| key.ends_with(end)));
+                let help = match (left_out, near) {
+                    (Some((_, instead)), _) => (*instead).to_owned(),
+                    (None, Some(near)) => format!("did you mean `{near}`?"),
+                    (None, None) => format!(
                         "define it in a `{REFERENCED}` of this component or of one around it, or hand in a file of parts \
                          that has it"
-                    )
+                    ),
                 };
                 self.report(Diagnostic::error(format!("nothing has the key `{key}`")).at(&span).help(help));
                 None
