@@ -333,9 +333,9 @@ impl<'d> Builder<'_, 'd> {
 
 /// The error for a component type of a plugin that is not here.
 fn missing(name: &str, plugin: &str, near: Option<String>) -> Diagnostic {
-    if let Some(refused) = Schema::get().refused(name).filter(|refused| refused.plugin == plugin) {
-        return Diagnostic::error(format!("`{name}` of WayFlow's plugin `{plugin}` is not supported"))
-            .help(&*refused.instead);
+    // Its plugins had other names in earlier versions.
+    if let Some(instead) = Schema::get().instead_of(name) {
+        return Diagnostic::error(format!("`{name}` of WayFlow's plugin `{plugin}` is not supported")).help(instead);
     }
     let error = Diagnostic::error(format!("the plugin `{plugin}` with the component type `{name}` is not here"));
     match near {

@@ -14,6 +14,9 @@ pub(super) const CHOICE: &str = "Choose what fits the request best.\n\nThe choic
 /// The name that stands for the choices in such a prompt.
 pub(super) const CHOICES: &str = "next_steps";
 
+/// The text of a message that stands for the conversation. Before 26.1, a message of the user without contents does.
+const CONVERSATION: &str = "$$__CHAT_HISTORY_PLACEHOLDER__$$";
+
 /// A choice that a model has.
 pub(super) struct Choice<'c> {
     /// The branch to which it leads
@@ -69,6 +72,9 @@ fn message(written: &Value) -> PromptMessage<'_> {
             Some(text) => texts.push(text),
             None => return unknown("contents of a message that are no texts are not supported"),
         }
+    }
+    if texts == [CONVERSATION] {
+        return PromptMessage::Conversation;
     }
     let role = message.get("role").and_then(Value::as_text);
     match role.and_then(Speaker::of_word) {

@@ -11,17 +11,8 @@ use serde_json::Value as Json;
 pub(super) struct Schema {
     components: HashMap<String, ComponentSchema>,
     families: HashMap<String, Vec<String>>,
-    /// Plugin components of the reference runtime that cannot be run here
-    refused: HashMap<String, RefusedComponent>,
-}
-
-/// A component type of a plugin of the reference runtime that cannot be run here.
-#[derive(Clone)]
-pub(super) struct RefusedComponent {
-    /// The plugin
-    pub(super) plugin: String,
-    /// What to do instead
-    pub(super) instead: String,
+    /// Plugin components of the reference runtime that cannot be run here, each with what to do instead
+    refused: HashMap<String, String>,
 }
 
 /// A component type.
@@ -69,10 +60,9 @@ impl Schema {
             let all = entries(&json["components"]).chain(entries(&wayflow["components"]));
             let components = all.map(|(name, own)| (name.clone(), ComponentSchema::of(own))).collect();
             let refused = entries(&wayflow["refused"])
-                .flat_map(|(plugin, own)| {
+                .flat_map(|(_, own)| {
                     let instead = own["instead"].as_str().unwrap_or_default().to_owned();
-                    let refused = RefusedComponent { plugin: plugin.clone(), instead };
-                    texts(&own["types"]).into_iter().map(move |name| (name, refused.clone()))
+                    texts(&own["types"]).into_iter().map(move |name| (name, instead.clone()))
                 })
                 .collect();
             Schema { components, families, refused }
@@ -84,9 +74,9 @@ impl Schema {
         self.components.get_key_value(component_type).map(|(name, schema)| (name.as_str(), schema))
     }
 
-    /// A component type of the reference runtime's plugins that cannot be run here.
-    pub(super) fn refused(&self, component_type: &str) -> Option<&RefusedComponent> {
-        self.refused.get(component_type)
+    /// What to do instead of writing a component type of the reference runtime's plugins that cannot be run here.
+    pub(super) fn instead_of(&self, component_type: &str) -> Option<&str> {
+        self.refused.get(component_type).map(String::as_str)
     }
 
     /// The names of all concrete component types.

@@ -118,6 +118,14 @@ impl Checker<'_> {
             warnings
                 .push(("strict_output_validation", "changes nothing: outputs are converted as the specification says"));
         }
+        let template = agent.value("agent_template").and_then(Value::as_object);
+        if template.is_some_and(|template| template.get("native_tool_calling") == Some(&Value::Bool(false))) {
+            warnings.push((
+                "agent_template",
+                "describes calls of tools as texts, which is left out: tools are called through the interface of the \
+                 provider",
+            ));
+        }
         for (field, problem) in warnings {
             self.report(id, Diagnostic::warning(format!("`{field}` {problem}")).at(self.span(id, field)));
         }

@@ -11,6 +11,7 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Key, List, Object, Value};
 
 use super::data::typed;
+use super::framing::framed;
 use super::tool::{LONGEST_NAME, slot};
 use super::{ANSWER, Lowering, OwnKeys, node, template};
 use crate::agent_spec::model::{Component, ComponentId, Property};
@@ -27,6 +28,8 @@ pub(super) struct Parts<'c> {
     pub(super) component: &'c Component,
     /// The templates of its instructions
     pub(super) instructions: Vec<&'c str>,
+    /// How its model is told of them and the conversation, where that is said
+    pub(super) framing: Option<&'c Value>,
     pub(super) outputs: &'c [Property],
     pub(super) settings: ModelSettings,
     pub(super) retry: Retry,
@@ -77,8 +80,9 @@ impl<'c> Lowering<'c> {
         let condense = self.transforms(agent);
         let is = |field: &str, value: bool| matches!(agent.value(field), Some(Value::Bool(given)) if *given == value);
         let never = agent.text("caller_input_mode") == Some("never");
+        let mut framing = None;
         if &*agent.component_type == "ExtendedAgent" {
-            self.extended_agent(agent, &mut offered);
+            framing = self.extended_agent(agent, &mut offered);
         }
         let rounds = match agent.value("max_iterations") {
             Some(Value::Number(number)) => {
@@ -90,6 +94,7 @@ impl<'c> Lowering<'c> {
         Some(Parts {
             component: agent,
             instructions: agent.text("system_prompt").into_iter().collect(),
+            framing,
             outputs: &agent.outputs,
             settings,
             retry: self.retry(self.component(llm)).unwrap_or(Retry { attempts: node::ATTEMPTS, ..Retry::default() }),
@@ -218,17 +223,17 @@ impl<'c> Lowering<'c> {
             Some(property) => typed(property, "input", Expression::Key(property.title.clone())),
             None => Expression::Value(Value::from("")),
         };
-        let mut prompt = Vec::new();
         let written: Vec<&str> = parts.instructions.iter().copied().filter(|text| !text.trim().is_empty()).collect();
-        if !written.is_empty() {
-            let text = written.join("\n\n");
-            prompt.push(PromptPart::text(
-                "`system_prompt`",
-                Speaker::System,
-                template::rendered(&text, self.surroundings.renders_jinja(), input),
-            ));
-        }
-        prompt.push(PromptPart::messages("the conversation", Expression::Key(conversation.clone())));
+        let is_jinja = self.surroundings.renders_jinja();
+        let instructions = (!written.is_empty()).then(|| template::rendered(&written.join("\n\n"), is_jinja, &input));
+        let prompt = match parts.framing {
+            Some(framing) => framed(framing, instructions.as_ref(), &input, conversation),
+            None => {
+                let instructions = instructions.map(|text| PromptPart::text("`system_prompt`", Speaker::System, text));
+                let conversation = PromptPart::messages("the conversation", Expression::Key(conversation.clone()));
+                instructions.into_iter().chain([conversation]).collect()
+            }
+        };
         AgentLoop {
             settings: parts.settings.clone(),
             prompt,

@@ -10,6 +10,7 @@ mod data;
 mod decide;
 mod extract;
 mod flow;
+mod framing;
 mod model;
 mod node;
 mod retries;

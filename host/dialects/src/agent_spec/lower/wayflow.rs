@@ -14,22 +14,14 @@ use super::{ANSWER, Lowering};
 use crate::agent_spec::model::{Component, ComponentId};
 
 impl<'c> Lowering<'c> {
-    /// What an `ExtendedAgent` has beside what an `Agent` has.
-    pub(super) fn extended_agent(&mut self, agent: &'c Component, offered: &mut Vec<Callable>) {
-        let is_given = |field: &str| match agent.value(field) {
-            None | Some(Value::Null) => false,
-            Some(Value::List(list)) => !list.is_empty(),
-            Some(Value::Object(object)) => !object.is_empty(),
-            Some(_) => true,
-        };
-        for (field, instead) in [
-            ("context_providers", "give the agent inputs, and values for them"),
-            ("agent_template", "write the instructions in `system_prompt`"),
-        ] {
-            if is_given(field) {
-                self.refuse_field(agent, field, format!("`{field}` of an `ExtendedAgent` is not supported: {instead}"));
-            }
+    /// What an `ExtendedAgent` has beside what an `Agent` has; gives the template of its prompt, if it has one.
+    pub(super) fn extended_agent(&mut self, agent: &'c Component, offered: &mut Vec<Callable>) -> Option<&'c Value> {
+        let field = "context_providers";
+        if matches!(agent.value(field), Some(Value::List(list)) if !list.is_empty()) {
+            let instead = "give the agent inputs, and values for them";
+            self.refuse_field(agent, field, format!("`{field}` of an `ExtendedAgent` is not supported: {instead}"));
         }
+        let framing = self.agent_template(agent);
         for other in agent.children("agents").unwrap_or_default() {
             let callable = self.colleague(offered, Member { agent: *other, swarm: None });
             offered.extend(callable);
@@ -39,6 +31,7 @@ impl<'c> Lowering<'c> {
             let tool = self.flow_tool(*flow, offered);
             offered.push(Callable::Defined(Arc::new(tool)));
         }
+        framing
     }
 
     /// A flow as a tool of an agent: its inputs are the arguments, its outputs the answer.

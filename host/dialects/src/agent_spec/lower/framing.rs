@@ -1,0 +1,155 @@
+//! The template in which an agent of the reference runtime tells its model what it is and what was said.
+//!
+//! The runtime writes the one that fits the model into most of its configurations. Those for models without an interface for
+//! tools describe calls as texts; here tools are always offered through the interface of the provider, so what a template says
+//! of them is left out.
+
+use hotcell_graph::diagnostic::Span;
+use hotcell_graph::ir::{Expression, PromptPart};
+use hotcell_graph::{Key, State, Value};
+
+use super::{Lowering, template};
+use crate::agent_spec::model::Component;
+use crate::agent_spec::prompts::{PromptMessage, fields_besides, messages};
+use crate::agent_spec::templates::{inputs, jinja};
+
+const FIELD: &str = "agent_template";
+/// The name that stands for the instructions of the agent.
+const INSTRUCTIONS: &str = "custom_instruction";
+/// Names that stand for what is never said in a text here.
+const UNSAID: &[&str] = &["__TOOLS__", "__PLAN__"];
+/// What a template may say. Answers are read and calls are made through the interface of the provider.
+const FIELDS: &[&str] = &[
+    "component_type",
+    "id",
+    "name",
+    "description",
+    "metadata",
+    "messages",
+    "inputs",
+    "output_parser",
+    "pre_rendering_transforms",
+    "post_rendering_transforms",
+    "native_tool_calling",
+    "native_structured_generation",
+    "component_plugin_name",
+    "component_plugin_version",
+];
+/// Transforms that change the form of messages and not what they say: a provider is told them in the form that it takes.
+const FORMS: &[&str] = &[
+    "PluginAppendTrailingSystemMessageToUserMessageTransform",
+    "PluginCanonicalizationMessageTransform",
+    "PluginCoalesceSystemMessagesTransform",
+    "PluginLlamaMergeToolRequestAndCallsTransform",
+    "PluginReactMergeToolRequestAndCallsTransform",
+    "PluginRemoveEmptyNonUserMessageTransform",
+    "PluginSwarmToolRequestAndCallsTransform",
+    "PluginToolRequestAndCallsTransform",
+];
+/// How the types end of parsers that read calls of tools out of texts.
+const OF_CALLS: &str = "ToolOutputParser";
+
+impl<'c> Lowering<'c> {
+    /// The template of an agent; none, with a reason, if it is one that cannot be used here.
+    pub(super) fn agent_template(&mut self, agent: &'c Component) -> Option<&'c Value> {
+        let object = agent.value(FIELD)?;
+        match problem(agent, object) {
+            Some(problem) => {
+                self.refuse_field(agent, FIELD, problem);
+                None
+            }
+            None => Some(object),
+        }
+    }
+}
+
+/// What keeps a template from being used.
+fn problem(agent: &Component, object: &Value) -> Option<String> {
+    if let Some(field) = fields_besides(object, FIELDS).first() {
+        return Some(format!("`{field}` of an `{FIELD}` is not supported: leave it out"));
+    }
+    let types = |field: &str| types_in(object.as_object().and_then(|object| object.get(field)));
+    if let Some(parser) = types("output_parser").into_iter().find(|parser| !parser.ends_with(OF_CALLS)) {
+        return Some(format!("`{parser}` in `{FIELD}` is not supported: give the agent `outputs`"));
+    }
+    let mut transforms = types("pre_rendering_transforms");
+    transforms.extend(types("post_rendering_transforms"));
+    if let Some(transform) = transforms.into_iter().find(|transform| !FORMS.contains(transform)) {
+        return Some(format!("`{transform}` in `{FIELD}` is not supported: leave it out"));
+    }
+    let mut has_conversation = false;
+    for message in messages(object) {
+        match message {
+            PromptMessage::Conversation => has_conversation = true,
+            PromptMessage::Unknown(problem) => return Some(format!("`{FIELD}`: {problem}")),
+            PromptMessage::Said(_, texts) => {
+                let text = texts.join("\n");
+                if let Some(Err(problem)) = jinja(&text) {
+                    return Some(format!("a message of `{FIELD}` is no template: {problem}"));
+                }
+                let known = |name: &str| name == INSTRUCTIONS || UNSAID.contains(&name) || agent.input(name).is_some();
+                if let Some(name) = names(&text).into_iter().find(|name| !known(name)) {
+                    return Some(format!("`{FIELD}` names `{name}`, and the agent has no such input"));
+                }
+            }
+        }
+    }
+    (!has_conversation).then(|| format!("`{FIELD}` has no place for the conversation"))
+}
+
+/// The component types of a value that is a component, or a list of them.
+fn types_in(value: Option<&Value>) -> Vec<&str> {
+    match value {
+        Some(Value::List(list)) => list.iter().filter_map(type_of).collect(),
+        Some(value) => type_of(value).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+fn type_of(value: &Value) -> Option<&str> {
+    value.as_object()?.get("component_type")?.as_text()
+}
+
+fn names(text: &str) -> Vec<String> {
+    inputs(text, true, &Span::none()).into_iter().map(|input| input.title.to_string()).collect()
+}
+
+/// The prompt that a template makes of an agent's instructions, if it has any, and the conversation.
+pub(super) fn framed(
+    object: &Value,
+    instructions: Option<&Expression>,
+    input: impl Fn(&str) -> Expression,
+    conversation: &Key,
+) -> Vec<PromptPart> {
+    let nothing = || Expression::Value(Value::from(""));
+    let mut parts = Vec::new();
+    for message in messages(object) {
+        let (speaker, texts) = match message {
+            PromptMessage::Said(speaker, texts) => (speaker, texts),
+            PromptMessage::Conversation => {
+                parts.push(PromptPart::messages("the conversation", Expression::Key(conversation.clone())));
+                continue;
+            }
+            // Whoever has one of these was refused.
+            PromptMessage::Unknown(_) => continue,
+        };
+        let text = texts.join("\n");
+        let is_fixed = |name: &String| UNSAID.contains(&&**name) || (&**name == INSTRUCTIONS && instructions.is_none());
+        let said = if names(&text).iter().all(is_fixed) {
+            // A message that says nothing is none.
+            match template::rendered(&text, true, |_| nothing()).evaluate(&State::default()) {
+                Ok(Value::Text(text)) if text.trim().is_empty() => continue,
+                Ok(fixed) => Expression::Value(fixed),
+                Err(_) => continue,
+            }
+        } else {
+            template::rendered(&text, true, |name| match name {
+                INSTRUCTIONS => instructions.cloned().unwrap_or_else(nothing),
+                name if UNSAID.contains(&name) => nothing(),
+                name => input(name),
+            })
+        };
+        parts.push(PromptPart::text(format!("`{FIELD}`"), speaker, said));
+    }
+    parts
+}
