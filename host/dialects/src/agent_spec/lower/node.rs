@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, Arguments, AskAction, CallAction, CallTarget, Collect, Expression, Gives, GraphItems, Iterate,
-    Join, Next, Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Said, Tool,
-    ToolAction, Typed, Update,
+    Action, AgentLoop, Arguments, AskAction, CallAction, CallTarget, Collect, Expression, Gives, Graph, GraphItems,
+    Iterate, Join, Next, Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Said,
+    Tool, ToolAction, Typed, Update,
 };
 use hotcell_graph::types::{Type, pointer_step, schema_at};
 use hotcell_graph::{Key, Object, Value};
@@ -197,18 +197,7 @@ impl<'c> Lowering<'c> {
     /// A node that runs a flow or an agent.
     pub(super) fn call_node(&mut self, site: &Site<'_, 'c>, field: &str) -> Option<Node> {
         let graph = self.callable(site.component.child(field)?);
-        let input = |property: &Property| {
-            (site.unmapped("input_mapping", &property.title), site.frame.data.input(site.id, property))
-        };
-        let target = CallTarget::Graph {
-            inherits: false,
-            gives: Gives::Outputs,
-            graph,
-            inputs: site.component.inputs.iter().map(input).collect(),
-            conversation: Some(site.frame.keys.conversation.clone()),
-        };
-        let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
-        let mut node = site.node(Action::Call(Box::new(action)), site.outputs(&site.entries()));
+        let mut node = site.calls(graph);
         if matches!(&*site.component.component_type, "FlowNode" | "PluginCatchExceptionNode") {
             node.next = site.by_branch()?;
         }
@@ -298,6 +287,22 @@ impl Site<'_, '_> {
         let mapping = self.component.value(mapping).and_then(Value::as_object);
         let found = mapping.into_iter().flat_map(Object::iter).find(|(_, outside)| outside.as_text() == Some(&**title));
         found.map_or_else(|| title.clone(), |(name, _)| name.clone())
+    }
+
+    /// The node as one that runs a graph.
+    pub(super) fn calls(&self, graph: Arc<Graph>) -> Node {
+        let input = |property: &Property| {
+            (self.unmapped("input_mapping", &property.title), self.frame.data.input(self.id, property))
+        };
+        let target = CallTarget::Graph {
+            inherits: false,
+            gives: Gives::Outputs,
+            graph,
+            inputs: self.component.inputs.iter().map(input).collect(),
+            conversation: Some(self.frame.keys.conversation.clone()),
+        };
+        let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
+        self.node(Action::Call(Box::new(action)), self.outputs(&self.entries()))
     }
 
     /// A further step of the node.

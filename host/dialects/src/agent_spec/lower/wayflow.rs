@@ -102,23 +102,34 @@ impl<'c> Lowering<'c> {
         Some(node)
     }
 
-    /// A node that runs an agent, which perhaps may not ask the person.
+    /// A node that runs an agent, which perhaps may not ask the person, and perhaps owes other outputs than it does by itself.
     pub(super) fn extended_agent_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
         let before = self.is_alone;
         self.is_alone |= site.component.text("caller_input_mode") == Some("never");
-        let agent = self.component(site.component.child("agent")?);
-        let node = self.call_node(site, "agent");
+        let node = self.agent_with_outputs(site);
         self.is_alone = before;
-        let unknown = site
-            .component
-            .outputs
-            .iter()
-            .find(|property| agent.output(&site.unmapped("output_mapping", &property.title)).is_none());
-        if let Some(property) = unknown {
-            let message = format!("`{}` is not an output of its agent: declare it there", property.title);
-            self.refuse(site.component, message);
-        }
         node
+    }
+
+    fn agent_with_outputs(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let component = site.component;
+        let id = component.child("agent")?;
+        let agent = self.component(id);
+        let gives = |name: &str| agent.output(name).is_some();
+        let unknown =
+            component.outputs.iter().find(|property| !gives(&site.unmapped("output_mapping", &property.title)));
+        let Some(unknown) = unknown else { return self.call_node(site, "agent") };
+        let mapping = component.value("output_mapping").and_then(Value::as_object);
+        let is_mapped = mapping.is_some_and(|mapping| !mapping.is_empty());
+        if is_mapped || !matches!(&*agent.component_type, "Agent" | "ExtendedAgent" | "SpecializedAgent") {
+            let message = format!("`{}` is not an output of its agent: declare it there", unknown.title);
+            self.refuse(component, message);
+            return None;
+        }
+        let mut parts = self.parts(id)?;
+        parts.outputs = &component.outputs;
+        let graph = self.agent_of(parts)?;
+        Some(site.calls(Arc::new(graph)))
     }
 
     /// A node that fills a template.
