@@ -132,7 +132,7 @@ impl<'c> Lowering<'c> {
             flow.output(&name).is_none()
         });
         if let Some(output) = unknown {
-            let problem = format!("`{}` is no output of the flow `{}`: declare it there", output.title, flow.shown);
+            let problem = format!("`{}` is not an output of the flow `{}`: declare it there", output.title, flow.shown);
             self.refuse(component, problem);
             return None;
         }

@@ -85,7 +85,7 @@ fn problem(agent: &Component, object: &Value) -> Option<String> {
             PromptMessage::Said(_, texts) => {
                 let text = texts.join("\n");
                 if let Some(Err(problem)) = jinja(&text) {
-                    return Some(format!("a message of `{FIELD}` is no template: {problem}"));
+                    return Some(format!("a message of `{FIELD}` is not a valid template: {problem}"));
                 }
                 let known = |name: &str| name == INSTRUCTIONS || UNSAID.contains(&name) || agent.input(name).is_some();
                 if let Some(name) = names(&text).into_iter().find(|name| !known(name)) {

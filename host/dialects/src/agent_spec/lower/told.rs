@@ -106,7 +106,7 @@ impl<'c> Lowering<'c> {
                         self.refuse_field(
                             component,
                             FIELD,
-                            format!("a message of `{FIELD}` is no template: {problem}"),
+                            format!("a message of `{FIELD}` is not a valid template: {problem}"),
                         );
                         return None;
                     }
