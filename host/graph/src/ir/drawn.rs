@@ -15,8 +15,8 @@ use crate::value::{Key, List, Object, Value, parse_json};
 const LONGEST: usize = 1 << 20;
 /// Bytes of a text of which all matches are wanted: how long that takes may grow with the square of it.
 const LONGEST_OF_ALL: usize = 64 << 10;
-/// Matches that are looked at for one that is not empty, and that are given.
-const MOST_MATCHES: usize = 1_000;
+/// Empty matches that are passed over in search of the first that is not.
+const MOST_EMPTY: usize = 1_000;
 /// Bytes that a pattern may take when it is compiled.
 const LARGEST_PATTERN: usize = 1 << 20;
 /// Parts of a text between code fences that are looked at.
@@ -76,7 +76,10 @@ pub enum WhichMatch {
 
 /// A pattern that texts are searched for, with at most one group. A match is its group, or all of it if there is no group.
 #[derive(Clone, Debug)]
-pub struct SearchPattern(Regex);
+pub struct SearchPattern {
+    regex: Regex,
+    flags: SearchFlags,
+}
 
 /// What a [`SearchPattern`] pays attention to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,9 +212,13 @@ impl SearchPattern {
             .ignore_whitespace(flags.is_verbose)
             .size_limit(LARGEST_PATTERN)
             .build()
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| {
+                // What it says first is a picture of the expression.
+                let shown = error.to_string();
+                shown.rsplit_once("error: ").map_or(shown.as_str(), |(_, reason)| reason).to_owned()
+            })?;
         match regex.captures_len() {
-            1 | 2 => Ok(SearchPattern(regex)),
+            1 | 2 => Ok(SearchPattern { regex, flags }),
             groups => Err(format!("it has {} groups, and one is the most", groups - 1)),
         }
     }
@@ -233,22 +240,34 @@ impl SearchPattern {
                 text.len()
             )));
         }
-        let group = self.0.captures_len() - 1;
-        let all = self.0.captures_iter(text).take(MOST_MATCHES);
-        let found = all.filter_map(|captures| captures.get(group).map(|found| found.as_str()));
-        let mut given = found.filter(|found| !found.is_empty());
+        let group = self.regex.captures_len() - 1;
+        let found = self.regex.captures_iter(text);
+        let mut found = found.map(|captures| captures.get(group).map_or("", |found| found.as_str()));
+        let is_something = |found: &&str| !found.is_empty();
         let one = match which {
-            WhichMatch::First => given.next(),
-            WhichMatch::Last => given.last(),
-            WhichMatch::All => return Ok(Value::List(given.map(Value::from).collect())),
+            WhichMatch::All => return Ok(Value::List(found.filter(is_something).map(Value::from).collect())),
+            WhichMatch::Last => found.filter(is_something).last(),
+            WhichMatch::First => {
+                let first = found.by_ref().take(MOST_EMPTY).find(is_something);
+                if first.is_none() && found.next().is_some() {
+                    return Err(NoValue::Unfit(format!("`{self}` matches nothing {MOST_EMPTY} times and more")));
+                }
+                first
+            }
         };
-        one.map(Value::from).ok_or_else(|| NoValue::Absent(format!("what `{}` matches", self.0.as_str())))
+        one.map(Value::from).ok_or_else(|| NoValue::Absent(format!("what `{self}` matches")))
+    }
+}
+
+impl std::fmt::Display for SearchPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.regex.as_str())
     }
 }
 
 impl PartialEq for SearchPattern {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.regex.as_str() == other.regex.as_str() && self.flags == other.flags
     }
 }
 
@@ -309,6 +328,8 @@ mod tests {
         assert_eq!(matches(r"\d*", "a1b22", WhichMatch::All).unwrap(), r#"["1","22"]"#);
         assert!(matches!(matches("x", "a", WhichMatch::First), Err(NoValue::Absent(_))));
         assert_eq!(matches("x", "a", WhichMatch::All).unwrap(), "[]");
+        assert_eq!(matches("a*", &format!("{}a", "b".repeat(9)), WhichMatch::First).unwrap(), r#""a""#);
+        assert!(matches!(matches("a*", &"b".repeat(MOST_EMPTY + 9), WhichMatch::First), Err(NoValue::Unfit(_))));
         assert!(matches!(matches("x", &"a".repeat(LONGEST_OF_ALL + 1), WhichMatch::All), Err(NoValue::Unfit(_))));
         assert!(matches!(matches("x", &"a".repeat(LONGEST + 1), WhichMatch::First), Err(NoValue::Unfit(_))));
         for wrong in ["(a)(b)", "(?=a)", r"(a)\1", "(", "(?:a{1000}){1000}"] {
