@@ -251,14 +251,13 @@ fn catching<'c>(
     caught: &[&str],
 ) -> Generated {
     let mut outputs = flow.map(|flow| flow.outputs.clone()).unwrap_or_default();
-    let null = Value::Object(std::iter::once((Arc::from("type"), "null".into())).collect());
-    let string = Value::Object(std::iter::once((Arc::from("type"), "string".into())).collect());
-    let schema: Object = [
-        (Arc::from("anyOf"), Value::List([string, null].into_iter().collect::<List>())),
-        (Arc::from("default"), Value::Null),
-    ]
-    .into_iter()
-    .collect();
+    let of_type = |name: &str| Value::Object(std::iter::once((Arc::from("type"), name.into())).collect());
+    let schema: Object = if &*component.component_type == "CatchExceptionNode" {
+        let members: List = [of_type("string"), of_type("null")].into_iter().collect();
+        [(Arc::from("anyOf"), Value::List(members)), (Arc::from("default"), Value::Null)].into_iter().collect()
+    } else {
+        [(Arc::from("type"), Value::from("string")), (Arc::from("default"), Value::from(""))].into_iter().collect()
+    };
     let schema = Value::Object(schema);
     outputs.extend(said.iter().filter_map(|title| of_schema(title, &schema, &component.span).ok()));
     let branches =
