@@ -6,7 +6,7 @@
 
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Expression, PromptPart};
-use hotcell_graph::{Key, State, Value};
+use hotcell_graph::{Key, Object, State, Value};
 
 use super::{Lowering, template};
 use crate::agent_spec::model::Component;
@@ -53,7 +53,9 @@ impl<'c> Lowering<'c> {
     /// The template of an agent; none, with a reason, if it is one that cannot be used here.
     pub(super) fn agent_template(&mut self, agent: &'c Component) -> Option<&'c Value> {
         let object = agent.value(FIELD)?;
-        match problem(agent, object) {
+        let transforms = agent.children("transforms").unwrap_or_default();
+        let transforms: Vec<&str> = transforms.iter().map(|id| &*self.component(*id).id).collect();
+        match problem(agent, object, &transforms) {
             Some(problem) => {
                 self.refuse_field(agent, FIELD, problem);
                 None
@@ -63,19 +65,31 @@ impl<'c> Lowering<'c> {
     }
 }
 
-/// What keeps a template from being used.
-fn problem(agent: &Component, object: &Value) -> Option<String> {
+/// What keeps a template from being used; `transforms` are the ids of those that the agent has itself.
+fn problem(agent: &Component, object: &Value, transforms: &[&str]) -> Option<String> {
     if let Some(field) = fields_besides(object, FIELDS).first() {
         return Some(format!("`{field}` of an `{FIELD}` is not supported: leave it out"));
     }
-    let types = |field: &str| types_in(object.as_object().and_then(|object| object.get(field)));
-    if let Some(parser) = types("output_parser").into_iter().find(|parser| !parser.ends_with(OF_CALLS)) {
-        return Some(format!("`{parser}` in `{FIELD}` is not supported: give the agent `outputs`"));
+    let listed = |field: &str| components_in(object.as_object().and_then(|object| object.get(field)));
+    let text = |component: &Object, field: &str| -> String {
+        component.get(field).and_then(Value::as_text).unwrap_or_default().to_owned()
+    };
+    for parser in listed("output_parser") {
+        let kind = text(parser, "component_type");
+        if !kind.ends_with(OF_CALLS) {
+            return Some(format!("`{kind}` in `{FIELD}` is not supported: give the agent `outputs`"));
+        }
     }
-    let mut transforms = types("pre_rendering_transforms");
-    transforms.extend(types("post_rendering_transforms"));
-    if let Some(transform) = transforms.into_iter().find(|transform| !FORMS.contains(transform)) {
-        return Some(format!("`{transform}` in `{FIELD}` is not supported: leave it out"));
+    let before = listed("pre_rendering_transforms");
+    for transform in before.into_iter().chain(listed("post_rendering_transforms")) {
+        let kind = text(transform, "component_type");
+        // The runtime lists those of the agent in its template once more.
+        let is_own = transforms.contains(&&*text(transform, "id"));
+        if !is_own && !FORMS.contains(&&*kind) {
+            let is_standard = kind.ends_with("SummarizationTransform");
+            let instead = if is_standard { "write it in `transforms` of the agent" } else { "leave it out" };
+            return Some(format!("`{kind}` in `{FIELD}` is not supported: {instead}"));
+        }
     }
     let mut has_conversation = false;
     for message in messages(object) {
@@ -97,17 +111,13 @@ fn problem(agent: &Component, object: &Value) -> Option<String> {
     (!has_conversation).then(|| format!("`{FIELD}` has no place for the conversation"))
 }
 
-/// The component types of a value that is a component, or a list of them.
-fn types_in(value: Option<&Value>) -> Vec<&str> {
+/// The components of a value that is one, or a list of them.
+fn components_in(value: Option<&Value>) -> Vec<&Object> {
     match value {
-        Some(Value::List(list)) => list.iter().filter_map(type_of).collect(),
-        Some(value) => type_of(value).into_iter().collect(),
+        Some(Value::List(list)) => list.iter().filter_map(Value::as_object).collect(),
+        Some(value) => value.as_object().into_iter().collect(),
         None => Vec::new(),
     }
-}
-
-fn type_of(value: &Value) -> Option<&str> {
-    value.as_object()?.get("component_type")?.as_text()
 }
 
 fn names(text: &str) -> Vec<String> {
