@@ -7,6 +7,7 @@ use regex::{Regex, RegexBuilder};
 use super::typed::json_within;
 use super::{Expression, NoValue, ValuePath};
 use crate::conversation::{Speaker, as_text, speaker, tool_calls};
+use crate::python::is_true;
 use crate::template::Lookup;
 use crate::types::to_text;
 use crate::value::{Key, List, Object, Value, parse_json};
@@ -149,14 +150,7 @@ impl Drawn {
                     Err(NoValue::Unfit(format!("{} cannot be merged into {}", kinds.1, kinds.0)))
                 }
             },
-            Drawn::IsTrue(value) => Ok(Value::Bool(match value.evaluate(scope)? {
-                Value::Null => false,
-                Value::Bool(is) => is,
-                Value::Number(number) => number.to_f64() != 0.0,
-                Value::Text(text) => !text.is_empty(),
-                Value::List(list) => !list.is_empty(),
-                Value::Object(object) => !object.is_empty(),
-            })),
+            Drawn::IsTrue(value) => Ok(Value::Bool(is_true(&value.evaluate(scope)?))),
             Drawn::ExceptionName(failure) => {
                 let text = to_text(&failure.evaluate(scope)?);
                 let name = exception_name(&text).map(Value::from);

@@ -22,6 +22,7 @@ use crate::template::Lookup;
 use crate::value::{Key, Value};
 
 pub use of_object::{ObjectCondition, Unmet};
+pub(crate) use text::is_true;
 pub use text::{as_text, write_text};
 
 use node::Node;

@@ -81,7 +81,7 @@ fn quote(text: &str, into: &mut String) {
 }
 
 /// Whether a value counts as true: everything but nothing, zero and what is empty.
-pub(super) fn is_true(value: &Value) -> bool {
+pub(crate) fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(value) => *value,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::conversation::{Speaker, message};
+use hotcell_graph::conversation::{Speaker, aside, message};
 use hotcell_graph::ir::{
     Action, AgentLoop, AskAction, Callable, CapOrigin, Condense, Expression, Graph, LoopPlaces, ModelSettings, Next,
     Node, NodeIds, PromptPart, Retry, Submit, Tool, Update, VisitCap,
@@ -260,7 +260,18 @@ fn alone(hands_in: &str) -> String {
 
 /// A message with this text.
 pub(super) fn spoken_by(speaker: Speaker, text: Expression) -> Expression {
-    let entries = message(speaker, "");
+    with_text(&message(speaker, ""), text)
+}
+
+/// A message with this text that people are shown and no model is told.
+pub(super) fn shown_only(text: Expression) -> Expression {
+    match aside(&Value::Object(message(Speaker::Ai, ""))) {
+        Value::Object(entries) => with_text(&entries, text),
+        _ => spoken_by(Speaker::Ai, text),
+    }
+}
+
+fn with_text(entries: &Object, text: Expression) -> Expression {
     let entry = |(key, value): (&Key, &Value)| {
         let value = if &**key == "content" { text.clone() } else { Expression::Value(value.clone()) };
         (key.clone(), value)

@@ -6,7 +6,7 @@ use hotcell_graph::Value;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{Action, Callable, Expression, NestedGraph, Node, Tool, ToolKind, Update};
 
-use super::agent::{free_name, spoken_by};
+use super::agent::{free_name, shown_only, spoken_by};
 use super::node::Site;
 use super::team::Member;
 use super::tool::{slot, spoken};
@@ -53,22 +53,24 @@ impl<'c> Lowering<'c> {
         let component = site.component;
         self.no_rephrasing(component);
         let speaker = match component.text("message_type") {
-            None | Some("AGENT") => Speaker::Ai,
-            Some("USER") => Speaker::Human,
-            Some("SYSTEM") => Speaker::System,
+            None | Some("AGENT") => Some(Speaker::Ai),
+            Some("USER") => Some(Speaker::Human),
+            Some("SYSTEM") => Some(Speaker::System),
+            Some("DISPLAY_ONLY") => None,
             Some(other) => {
-                self.refuse_field(
-                    component,
-                    "message_type",
-                    format!("a message of the type `{other}` is not supported: `AGENT`, `USER` and `SYSTEM` are"),
-                );
+                let known = "`AGENT`, `USER`, `SYSTEM` and `DISPLAY_ONLY`";
+                let problem = format!("a message of the type `{other}` is not supported: {known} are");
+                self.refuse_field(component, "message_type", problem);
                 return None;
             }
         };
         let template = component.text("message").or_else(|| component.text("message_template")).unwrap_or_default();
         let text = site.template(template);
-        let mut updates =
-            vec![Update { key: site.frame.keys.conversation.clone(), value: spoken_by(speaker, text.clone()) }];
+        let said = match speaker {
+            Some(speaker) => spoken_by(speaker, text.clone()),
+            None => shown_only(text.clone()),
+        };
+        let mut updates = vec![Update { key: site.frame.keys.conversation.clone(), value: said }];
         updates.extend(site.outputs(&|_| text.clone()));
         Some(site.node(Action::Pass, updates))
     }
