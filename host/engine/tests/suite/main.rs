@@ -3,6 +3,7 @@
 
 mod agents;
 mod attempts;
+mod callbacks;
 mod calls;
 mod clock;
 mod common;
