@@ -219,7 +219,10 @@ impl Tools for AgentTools {
                 registry.plugin(name).map(|found| (&found.plugin, found.file.as_path()))
             })
         };
-        tokio::task::spawn_blocking(keep).await.map_err(PortError::new)?.map_err(PortError::new)
+        let advised = |error: denials::NotKept| {
+            PortError::new(format!("{error}; grant it with `hotcell plugin grant`, or write it into `hotcell.toml`"))
+        };
+        tokio::task::spawn_blocking(keep).await.map_err(PortError::new)?.map_err(advised)
     }
 }
 

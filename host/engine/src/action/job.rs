@@ -47,8 +47,7 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &JobAction, state: &Sta
 /// The address for the answer. What makes it hard to guess is committed before anybody hears of it.
 async fn callback(turn: &mut NodeTurn, action: &JobAction, address: &Value) -> Result<Value, Interruption> {
     if *address == Value::Null {
-        let reason =
-            "its result is to come by a callback, and nobody takes callbacks here: a server does (`hotcell serve`)";
+        let reason = "its result is to come by a callback, and only a server that serves the agent takes callbacks";
         return Err(Interruption::Failed(reason.to_owned()));
     }
     let session = turn

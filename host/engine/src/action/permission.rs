@@ -126,8 +126,7 @@ async fn keep(turn: &mut NodeTurn, denial: &Value, is_of_other: bool) -> Result<
         .await?;
     if let Some(error) = outcome.as_object().and_then(|outcome| outcome.get(ERROR)) {
         let text = format!("what was granted for always is granted for this call alone: {}", error.to_display());
-        let help = Some("grant it with `hotcell plugin grant`, or write it into `hotcell.toml`".to_owned());
-        turn.context.notice(&turn.node, &[Notice { text, help }]);
+        turn.context.notice(&turn.node, &[Notice { text, help: None }]);
     }
     Ok(())
 }
