@@ -12,11 +12,11 @@ use hotcell_graph::ir::{
     Action, AgentLoop, Arrived, CallAction, CallTarget, Graph, Join, JoinWhen, ModelSettings, Retry, RetryOn, Unmet,
 };
 use hotcell_graph::{Reducer, Value};
-use hotcell_journal::{MemoryStore, RunStore};
+use hotcell_journal::{Fact, MemoryStore, RunStore};
 use hotcell_models::{Finish, Model, ModelError, OnText, Reply, Request, TokenUsage};
 use tokio_util::sync::CancellationToken;
 
-use crate::common::journal::request;
+use crate::common::journal::{before_the_end, journal_with, request};
 use crate::common::{World, ask, each, end, graph, node, pass, script};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -112,6 +112,30 @@ async fn joins_wait_on_the_clock() {
     check(join("1"), completed(r#"["quick","late"]"#), &[1.0]).await;
     // The join goes on without what comes later; the run ends when that has ended, too.
     check(join("3"), completed(r#"["quick"]"#), &[2.0, 3.0]).await;
+}
+
+/// Until when a join waits is in the journal, as the clock of an earlier process had it.
+#[tokio::test]
+async fn a_clock_that_was_set_back_makes_no_join_wait_longer_than_the_graph_says() {
+    let before = Arc::new(MemoryStore::default());
+    let (report, _) = run(join("3"), before.clone()).await;
+    let mut entries = before_the_end(&*before, &report.run).await;
+    let set = entries.iter().position(|entry| matches!(entry.fact, Fact::TimerSet { .. })).expect("a timer");
+    entries.truncate(set + 1);
+    if let Fact::TimerSet { at, .. } = &mut entries[set].fact {
+        *at += 9000 * HOUR;
+    }
+    let (store, id) = journal_with(&entries).await;
+    let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+    let clock = ManualClock::at(begun);
+    let scripts = Arc::new(Slow(clock.clone()));
+    let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+    let graph = Arc::new(join("3"));
+    let goes_on =
+        tokio::spawn(async move { Engine::new(ports, store).resume(&id, graph, CancellationToken::new()).await });
+    let due = to_the_end(&clock, begun).await;
+    let report = goes_on.await.expect("whole").expect("it went on");
+    assert_eq!((report.outcome, &*due), (completed(r#"["quick"]"#), &[2.0, 3.0][..]));
 }
 
 #[tokio::test]
