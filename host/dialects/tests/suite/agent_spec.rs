@@ -13,8 +13,9 @@ use hotcell_graph::ir::{Action, Callable, Expression};
 use serde_json::{Value as Json, json};
 
 use crate::configurations::{
-    World, parts_beside, parts_of_case, read_case, shared_cases, snapshots_in, source, written_and_read_again,
+    World, parts_beside, parts_of_case, read_case, shared_cases, source, written_and_read_again,
 };
+use crate::shown::snapshots_in;
 
 #[test]
 fn shared_cases_load_or_are_refused_with_what_they_name() {

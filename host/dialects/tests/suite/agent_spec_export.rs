@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use hotcell_dialects::agent_spec;
 use hotcell_graph::diagnostic::render;
 
-use crate::configurations::{World, scratch, snapshots_in, source, with_pyagentspec};
+use crate::configurations::{World, scratch, source, with_pyagentspec};
 use crate::exporting::{cases, described, graph_of, shared_graphs};
+use crate::shown::snapshots_in;
 
 /// What graphs of another language become, or why they cannot: `agent_spec/export/*.yaml` and the snapshots beside them.
 #[test]

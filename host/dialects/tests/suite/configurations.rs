@@ -163,15 +163,6 @@ pub(crate) fn shared_cases() -> Vec<(PathBuf, Json)> {
     folders.into_iter().map(case).collect()
 }
 
-/// Snapshots are beside what they are of.
-pub(crate) fn snapshots_in(folder: &Path) -> insta::Settings {
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(folder.join("shown"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings
-}
-
 /// The file of parts that lies beside a file, if there is one.
 pub(crate) fn parts_beside(folder: &Path, stem: &str) -> Option<Arc<SourceFile>> {
     let name = format!("{stem}.parts.json");

@@ -13,4 +13,5 @@ mod lowered;
 mod properties;
 mod refused;
 mod sherma;
+mod shown;
 mod surroundings;

@@ -7,20 +7,15 @@ use std::sync::Arc;
 use hotcell_dialects::loki;
 use hotcell_graph::diagnostic::{Severity, SourceFile, render};
 
+use crate::shown::{files_in, snapshots_in};
 use crate::surroundings::Fake;
 
 #[test]
 fn every_kind_of_bad_input_is_explained() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
-    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-    paths.sort();
+    let paths = files_in(&folder);
     assert!(paths.len() > 60, "the inputs are not there");
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(folder.join("shown"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
+    snapshots_in(&folder).bind(|| {
         for path in paths {
             let name = path.file_stem().unwrap().to_str().unwrap();
             let text = std::fs::read_to_string(&path).unwrap();

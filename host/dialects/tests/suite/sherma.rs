@@ -8,6 +8,7 @@ use hotcell_dialects::sherma::{self, Choice, Loaded, Style};
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::{Action, Callable, Next};
 
+use crate::shown::{files_in, snapshots_in};
 use crate::surroundings::Fake;
 
 fn load(name: &str, text: &str) -> Loaded {
@@ -18,14 +19,8 @@ fn load(name: &str, text: &str) -> Loaded {
 /// Loads every file of a folder and compares what is shown with the snapshot of its name.
 fn shown(folder: &str, check: impl Fn(&str, &Loaded)) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sherma").join(folder);
-    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-    paths.sort();
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(folder.join("shown"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
+    let paths = files_in(&folder);
+    snapshots_in(&folder).bind(|| {
         for path in &paths {
             let name = path.file_stem().unwrap().to_str().unwrap();
             let loaded = load(&format!("{name}.yaml"), &std::fs::read_to_string(path).unwrap());
