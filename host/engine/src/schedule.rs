@@ -134,6 +134,13 @@ impl Schedule {
         self.tokens.iter().find(running).map(|token| token.branch.state.clone())
     }
 
+    /// Whether what a turn writes goes with what other branches wrote meanwhile, where they share a state.
+    pub(crate) fn fits(&self, graph: &Graph, writes: &[Write]) -> Result<(), WriteError> {
+        let Some(mut shared) = self.shared.clone() else { return Ok(()) };
+        let is_applied = |write: &&Write| graph.scheduling.brought.as_ref() != Some(&write.key);
+        writes.iter().filter(is_applied).try_for_each(|write| apply(graph, &mut shared, write))
+    }
+
     /// The nodes that branches wait before.
     pub(crate) fn coming(&self) -> Vec<NodeIndex> {
         let waits = |token: &Token| match token.place {

@@ -36,7 +36,7 @@ use hotcell_journal::Write;
 use hotcell_models::says_transient;
 use thiserror::Error;
 
-use crate::branch::apply;
+use crate::branch::{WriteError, apply};
 use crate::clock::{self, Clock};
 use crate::context::Interruption;
 use crate::hook::{self, HookPoint};
@@ -193,6 +193,17 @@ pub(crate) async fn miss_node(
     }
     let names: Vec<String> = missed.iter().map(|node| graph.node(*node).speaks_as().to_string()).collect();
     fail(turn, graph, index, state, format!("it waited for {}, and nothing came", list(&names)))
+}
+
+/// A turn whose writes do not go with what other branches wrote meanwhile: a failure like any other.
+pub(crate) fn unfit_node(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    index: NodeIndex,
+    state: State,
+    error: &WriteError,
+) -> Result<Done, Interruption> {
+    fail(turn, graph, index, state, error.to_string())
 }
 
 /// Runs a node once for an item of a map: its value under `output_key`, on a state that nobody else sees.

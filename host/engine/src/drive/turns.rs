@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::told::log_state;
 use super::waiting::show;
 use super::{Drive, Waiting};
-use crate::action::{Done, miss_node, run_node};
+use crate::action::{Done, miss_node, run_node, unfit_node};
 use crate::clock::Counted;
 use crate::context::Interruption;
 use crate::event::Event;
@@ -116,7 +116,7 @@ impl Drive {
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
         self.is_refused = matches!(result, Err(Interruption::Refused(_)));
-        let done = match result {
+        let done = match result.and_then(|done| self.fitting(turn, node, done)) {
             Ok(done) => done,
             Err(Interruption::Waiting) => return Ok(None),
             Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => {
@@ -174,6 +174,15 @@ impl Drive {
             Ok(None) => Ok(None),
             Err(error) => Ok(Some((self.explain(error), self.schedule.state()))),
         }
+    }
+
+    /// What a turn gives. If its writes do not go with what other branches wrote meanwhile, it has failed, and its node says what
+    /// follows: nothing of it is committed before.
+    fn fitting(&self, turn: Turn, node: NodeIndex, done: Done) -> Result<Done, Interruption> {
+        let Err(error) = self.schedule.fits(&self.graph, &done.writes) else { return Ok(done) };
+        let name = self.graph.node(node).speaks_as().clone();
+        let mut failed = NodeTurn::new(self.context.clone(), self.context.place_of(turn), name);
+        unfit_node(&mut failed, &self.graph, node, self.schedule.state(), &error)
     }
 
     /// Takes note of a node that failed and after which the graph goes on.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{
     Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, RetryOn,
-    Scheduling, Sharing, VisitCap,
+    Scheduling, Sharing, Update, VisitCap,
 };
-use hotcell_graph::{Reducer, Template};
-use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore};
+use hotcell_graph::{Place, Reducer, Template};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{before_the_end, entries, journal_with, request};
@@ -129,6 +129,47 @@ async fn a_branch_ends_by_its_failure_and_the_others_go_on() {
         let (report, _) = run(&Arc::new(built.clone()), &world).await;
         assert_eq!(report.outcome, Outcome::Completed { output: r#"["good","after"]"#.into() }, "{sharing:?}");
     }
+}
+
+/// Two branches that share a state: `quick` writes a text under `order`, and `late` at `at`, once that is there.
+fn sharing(at: &str, on_failure: &OnFailure) -> Arc<Graph> {
+    let built = graph(&["split", "quick", "late"], |ids| {
+        let slow = "ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss";
+        let mut late = script(ids, "late", slow, &[], &[]);
+        let place = Place::parse(at).unwrap();
+        let value = Expression::Placed(place.clone(), Box::new(Expression::Value(7.into())));
+        late.updates = vec![Update { key: place.root().clone(), value }];
+        late.on_failure = on_failure.clone();
+        vec![pass(ids, "split", &[], &["quick", "late"]), pass(ids, "quick", &[("order", "a lamp")], &[]), late]
+    });
+    let mut nodes: Vec<_> = built.nodes().map(|(_, node)| node.clone()).collect();
+    nodes[1..].iter_mut().for_each(|node| node.next = Next::Open(Vec::new()));
+    let mut built = Graph::new("test", nodes, "split").unwrap();
+    for key in ["order", "other"] {
+        built.reducers.insert(key.into(), Reducer::Place);
+    }
+    built.scheduling = quiet(Sharing::Shared, "{{order}}");
+    Arc::new(built)
+}
+
+#[tokio::test]
+async fn a_node_whose_writes_go_with_nothing_that_was_written_meanwhile_fails_as_it_says() {
+    let completed = Outcome::Completed { output: "a lamp".into() };
+    let (report, _) = run(&sharing("order.total", &OnFailure::EndBranch), &Arc::default()).await;
+    assert_eq!(report.outcome, completed);
+    assert_eq!(report.failures.iter().map(|failure| failure.node.as_str()).collect::<Vec<_>>(), ["late"]);
+
+    let (report, journal) = run(&sharing("order.total", &OnFailure::Fail), &Arc::default()).await;
+    let Outcome::Failed { error, .. } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(error.starts_with("node `late` failed: ") && error.contains("cannot write to `order.total`"), "{error}");
+    let done = entries(&*journal, &report.run).await;
+    let is_late = |entry: &&Entry| matches!(&entry.fact, Fact::Completed(completed) if completed.node == "late");
+    assert_eq!(done.iter().filter(is_late).count(), 0);
+    // It is done again by a graph that was mended.
+    let engine = Engine::new(Arc::new(World::default()).ports(), journal);
+    let mended = sharing("other.total", &OnFailure::Fail);
+    let report = engine.retry(&report.run, mended, CancellationToken::new()).await.unwrap();
+    assert_eq!((report.outcome, shown(&report.state, "other")), (completed, r#"{"total":7}"#.into()));
 }
 
 #[tokio::test]
