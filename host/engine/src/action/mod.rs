@@ -8,6 +8,7 @@ mod call;
 mod compute;
 mod converse;
 mod defined;
+mod failure;
 mod forbidden;
 pub(crate) mod job;
 mod look_up;
@@ -20,23 +21,25 @@ mod read_value;
 mod script;
 mod side_by_side;
 mod skills;
+mod spread;
 mod todo;
 mod tool;
+mod work;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
-    Action, CallTarget, Expression, FailedNodes, FailureRecord, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure,
-    RetryOn, SpreadAction, Unmet, Update, failure_key,
+    Action, CallTarget, Expression, FailedNodes, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure, RetryOn, Unmet,
 };
-use hotcell_graph::{Key, Object, Scoped, State, Value};
+use hotcell_graph::{Key, State, Value};
 use hotcell_journal::Write;
 use hotcell_models::says_transient;
-use thiserror::Error;
 
-use crate::branch::{WriteError, apply};
+use self::failure::fail;
+use self::work::Work;
+use crate::branch::WriteError;
 use crate::clock::{self, Clock};
 use crate::context::Interruption;
 use crate::hook::{self, HookPoint};
@@ -251,7 +254,7 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Converse(action) => converse::perform(turn, graph, action, state).await,
         Action::AnswerCalls(action) => answer_calls::perform(turn, graph, action, state).await,
         Action::LoadSkills(action) => skills::perform(turn, graph, action, state).await,
-        Action::Spread(action) => spread(action, state),
+        Action::Spread(action) => spread::perform(action, state),
         Action::ReadValue(action) => read_value::perform(action, state),
         Action::Call(action) => call::perform(turn, node, action, state).await,
         Action::Tool(action) => defined::perform(turn, action, state).await,
@@ -297,111 +300,6 @@ fn called_agent(node: &Node) -> Option<&Key> {
     }
 }
 
-/// Goes on after a failure as the node says.
-fn fail(
-    turn: &mut NodeTurn,
-    graph: &Graph,
-    index: NodeIndex,
-    state: State,
-    reason: String,
-) -> Result<Done, Interruption> {
-    let node = graph.node(index);
-    let targets = match node.on_failure {
-        OnFailure::Fail => None,
-        OnFailure::EndBranch => Some(Vec::new()),
-        OnFailure::To(target) => Some(vec![target]),
-        OnFailure::Continue => Some(declared_route(graph, index, None, &state)?),
-    };
-    let mut work = Work { graph, state, writes: Vec::new() };
-    if targets.is_some() {
-        work.write_all(vec![failure(graph, node, &reason, turn)])?;
-    }
-    if let Action::Call(action) = &node.action
-        && let Some(prefix) = &action.failure_prefix
-    {
-        let told = Value::text(format!("{prefix}{reason}"));
-        let updated = work.update(&node.updates, Some(&(action.bind, told)));
-        // Where the run ends with the node, what the node wrote is seen all the same.
-        if targets.is_none() && updated.is_ok() {
-            return Err(work.stop(turn, reason));
-        }
-        updated?;
-    }
-    match targets {
-        Some(targets) => work.leave(turn, node, targets, Some(reason)),
-        None => Err(Interruption::Failed(reason)),
-    }
-}
-
-/// What tells later nodes why a node failed.
-fn failure(graph: &Graph, node: &Node, reason: &str, turn: &NodeTurn) -> Write {
-    match &graph.failure_record {
-        FailureRecord::Text => Write { key: failure_key(&node.id), value: Value::text(reason) },
-        FailureRecord::Object { key, field } => {
-            let kind = match &node.action {
-                Action::Converse(_) => "ModelError",
-                Action::AnswerCalls(_) | Action::Tool(_) => "ToolError",
-                Action::Call(call) => match &call.target {
-                    CallTarget::Loop(_) => "ModelError",
-                    CallTarget::Agent { .. } => "AgentError",
-                    CallTarget::Graph { .. } => "Error",
-                },
-                _ => "Error",
-            };
-            let record = hook::event([
-                ("node", Value::Text(node.speaks_as().clone())),
-                ("type", kind.into()),
-                ("message", reason.into()),
-                ("attempt", Value::from(i64::from(turn.attempts))),
-            ]);
-            let value: Object = [(field.clone(), Value::Object(record))].into_iter().collect();
-            Write { key: key.clone(), value: Value::Object(value) }
-        }
-        FailureRecord::ByNode(key) => {
-            let status = if turn.timed_out { "timeout" } else { "failed" };
-            let record =
-                hook::event([("output", Value::Null), ("status", status.into()), ("error", Value::from(reason))]);
-            let value: Object = [(node.speaks_as().clone(), Value::Object(record))].into_iter().collect();
-            Write { key: key.clone(), value: Value::Object(value) }
-        }
-    }
-}
-
-/// Writes the entries of an object.
-fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Interruption> {
-    let value =
-        action.value.evaluate(state).map_err(|error| Interruption::Failed(format!("the expression {error}")))?;
-    let writes = match &action.keys {
-        Some(keys) => entries(&value, keys),
-        None => entries_of(&value).map(|entries| entries.collect()),
-    };
-    let writes = writes.map_err(|problem| Interruption::Failed(problem.to_string()))?;
-    Ok(Performed { writes, ..Performed::default() })
-}
-
-/// Why a value gives nothing that could be written.
-#[derive(Debug, Error)]
-enum SpreadError {
-    #[error("the expression has to give a map, not {0}")]
-    NoMap(&'static str),
-    #[error("the expression writes `{0}`, which is not a field of the state")]
-    UnknownField(Key),
-}
-
-/// The entries of an object as writes, if it has only these keys.
-fn entries(value: &Value, keys: &[Key]) -> Result<Vec<Write>, SpreadError> {
-    let entries: Vec<Write> = entries_of(value)?.collect();
-    match entries.iter().find(|write| !keys.contains(&write.key)) {
-        Some(write) => Err(SpreadError::UnknownField(write.key.clone())),
-        None => Ok(entries),
-    }
-}
-
-fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, SpreadError> {
-    let object = value.as_object().ok_or_else(|| SpreadError::NoMap(value.a_kind()))?;
-    Ok(object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }))
-}
-
 fn end(
     turn: &mut NodeTurn,
     graph: &Graph,
@@ -417,97 +315,4 @@ fn end(
         Err(reason) => return Err(work.stop(turn, reason)),
     };
     Ok(Done { writes: work.writes, state: work.state, route: Route::End, output: Some(output), failure: None })
-}
-
-/// Keys that one node may write at a time.
-const MAX_WRITES: usize = 10_000;
-
-/// Writes of one turn and the state they lead to.
-struct Work<'g> {
-    graph: &'g Graph,
-    state: State,
-    writes: Vec<Write>,
-}
-
-impl Work<'_> {
-    fn write_all(&mut self, writes: Vec<Write>) -> Result<(), Interruption> {
-        if self.writes.len() + writes.len() > MAX_WRITES {
-            return Err(Interruption::Failed(format!("it writes more than {MAX_WRITES} keys of the state at once")));
-        }
-        for write in writes {
-            // Whatever made it: it goes into the journal, and a loop may make it grow.
-            write.value.check_size().map_err(|problem| {
-                Interruption::Failed(format!("the value that it writes to `{}` cannot be kept: {problem}", write.key))
-            })?;
-            apply(self.graph, &mut self.state, &write).map_err(|error| Interruption::Failed(error.to_string()))?;
-            self.writes.push(write);
-        }
-        Ok(())
-    }
-
-    /// Evaluates all updates against the state as it is now, then writes them in order.
-    fn update(&mut self, updates: &[Update], answer: Option<&(&'static str, Value)>) -> Result<(), Interruption> {
-        if updates.is_empty() {
-            return Ok(());
-        }
-        let scope = Scoped { state: &self.state, local: answer.map(|(name, value)| (*name, value)) };
-        let mut writes = Vec::with_capacity(updates.len());
-        for update in updates {
-            let value = update
-                .value
-                .evaluate(&scope)
-                .map_err(|missing| Interruption::Failed(format!("update of `{}`: {missing}", update.key)))?;
-            writes.push(Write { key: update.key.clone(), value });
-        }
-        self.write_all(writes)
-    }
-
-    /// Tells hooks what the node wrote; they may change the values.
-    async fn after_node(&mut self, turn: &mut NodeTurn, node: &Node) -> Result<(), Interruption> {
-        let told = || {
-            let writes = self.writes.iter().map(|write| (write.key.clone(), write.value.clone())).collect();
-            hook::event([("node", Value::Text(node.id.clone())), ("writes", Value::Object(writes))])
-        };
-        let context = turn.context.clone();
-        let changed = telling::tell(&context, &mut turn.account, HookPoint::AfterNode, told).await?;
-        let changed = changed.and_then(|event| event.get("writes").and_then(Value::as_object).cloned());
-        let Some(changed) = changed else { return Ok(()) };
-        let mut more = Vec::new();
-        for (key, value) in changed.iter() {
-            let before = self.writes.iter().rev().find(|write| write.key == *key);
-            if before.is_some_and(|before| before.value != *value) {
-                more.push(Write { key: key.clone(), value: value.clone() });
-            }
-        }
-        self.write_all(more)
-    }
-
-    /// The end of the run after this much work of the node.
-    fn stop(self, turn: &mut NodeTurn, reason: String) -> Interruption {
-        turn.shown = self.writes;
-        Interruption::Failed(reason)
-    }
-
-    /// Goes from the node to these; with nowhere to go the run fails, and what the node did is seen all the same.
-    fn leave(
-        self,
-        turn: &mut NodeTurn,
-        node: &Node,
-        targets: Vec<NodeIndex>,
-        failure: Option<String>,
-    ) -> Result<Done, Interruption> {
-        let may_end = node.next.may_end_branch() || (failure.is_some() && node.on_failure == OnFailure::EndBranch);
-        if targets.is_empty() && !may_end {
-            let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
-            let or = if dynamic { " and its answer does not name a node" } else { "" };
-            return Err(self.stop(turn, format!("it has no `next`{or}, so there is nowhere to go")));
-        }
-        let mut reached = targets.iter().map(|target| self.graph.node(*target));
-        if let Some(absent) = reached.find(|target| matches!(target.action, Action::Absent)) {
-            let leads = format!("it leads to `{}`, and there is no such node", absent.id);
-            let reason = failure.map_or_else(|| leads.clone(), |failure| format!("{failure}; then {leads}"));
-            return Err(self.stop(turn, reason));
-        }
-        Ok(Done { writes: self.writes, state: self.state, route: Route::To(targets), output: None, failure })
-    }
 }

@@ -6,9 +6,10 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 use hotcell_journal::{CALLBACK, Question};
 
+use super::Performed;
 use super::permission::{Permits, with_denied};
+use super::spread::entries;
 use super::tool::{self, ToolFailure, ToolRequest};
-use super::{Performed, entries};
 use crate::call_site::CallSite;
 use crate::context::Interruption;
 use crate::memory::Deed;
