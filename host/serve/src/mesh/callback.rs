@@ -19,8 +19,8 @@ use crate::state::Server;
 
 /// How long a result waits for a run that does not wait for it yet: it may come before the request was answered that asked for it.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How often it is looked meanwhile.
-const LOOK: Duration = Duration::from_millis(50);
+/// After how long it is looked although the run has written nothing: what was sent to it may be counted as written.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(callback)).routes(routes!(nowhere))
@@ -63,10 +63,11 @@ async fn callback(
     // The address belongs to a run, whichever mesh it names.
     let mesh = &server.meshes().of_scope(&session.key.scope).ok_or_else(|| unknown(&agent))?;
     // Before the body is read: nobody sends much who does not know where to.
-    let waits = async || -> Result<Option<String>, Problem> {
-        Ok(callback_of(&server.runs().store().history(&run).await?.whole()?, &token))
+    let waits = async || -> Result<(u64, Option<String>), Problem> {
+        let entries = server.runs().store().history(&run).await?.whole()?;
+        Ok((entries.len() as u64, callback_of(&entries, &token)))
     };
-    let mut name = waits().await?;
+    let (mut written, mut name) = waits().await?;
     let largest = usize::try_from(mesh.settings.webhooks.max_payload_bytes).unwrap_or(usize::MAX);
     let body = read(request, largest, server.settings().body_within).await?;
     let refuse = |detail: String| Problem::new(StatusCode::BAD_REQUEST, detail);
@@ -96,8 +97,9 @@ async fn callback(
         if !server.runs().is_live(&run) {
             return Err(unknown(&agent).into());
         }
-        tokio::time::sleep(LOOK).await;
-        name = waits().await?;
+        let grown = server.runs().store().grown(&run, written);
+        let _ = tokio::time::timeout(LOOK, grown).await;
+        (written, name) = waits().await?;
     }
     taken.map_err(|error| problem(error, &agent))?;
     tend(&server, &mesh.scope, &run);
