@@ -16,7 +16,8 @@ use hotcell_graph::{Braces, Template};
 
 use super::auto_continue::{self, AutoContinue};
 use super::lower_node::{agent_loop, at_once, with_more};
-use super::read::{model, variables};
+use super::read::variables;
+use super::read_field::model;
 use super::schema::{Model, Variable};
 use super::{
     Declarations, INPUT_KEY, documents, elsewhere, global_tools, mcp_tools, model_help, own_tools, placeholders,

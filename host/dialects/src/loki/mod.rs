@@ -16,6 +16,7 @@ mod mcp_tools;
 mod output_schema;
 mod placeholders;
 mod read;
+mod read_field;
 mod read_node;
 mod schema;
 mod skills;

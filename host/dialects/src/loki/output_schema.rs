@@ -1,6 +1,6 @@
 //! The `output_schema` of a node.
 
-use super::read::key;
+use super::read_field::key;
 use super::schema::Schema;
 use crate::document::{Fields, Kind};
 use crate::json_schema;

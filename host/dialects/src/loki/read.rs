@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hotcell_budget::{Bytes, Fuel, RunBudget};
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::ir::ModelReasoning;
 use hotcell_graph::{Reducer, closest};
 
 use super::elsewhere;
+use super::read_field::{at_least_one, duration, key, model};
 use super::read_node::node;
-use super::schema::{Model, Settings, Source, Variable};
+use super::schema::{Settings, Source, Variable};
 use super::{mcp_tools, skills, spawning};
 use crate::document::Need::{Optional, Required};
-use crate::document::{Entry, Fields, Kind, Owner, Place, Reader, SourceText, Spanned};
+use crate::document::{Fields, Kind, Owner, Place, Reader, SourceText, Spanned};
 
 /// Reads the whole file; what is wrong is reported to the reader. None if it is no mapping at all.
 pub(super) fn source(reader: &Reader<'_>) -> Option<Source> {
@@ -109,41 +108,6 @@ fn version(fields: &mut Fields<'_, '_>) {
     }
 }
 
-/// The fields that choose a model, of the file or of an `llm` node.
-pub(super) fn model(fields: &mut Fields<'_, '_>) -> Model {
-    Model {
-        name: fields.text("model", Optional),
-        temperature: fields.number("temperature", Optional).map(|number| number.value),
-        top_p: fields.number("top_p", Optional).map(|number| number.value),
-        reasoning: reasoning(fields),
-    }
-}
-
-/// How much a model thinks, by the words of the language. Models that count tokens are given so many.
-fn reasoning(fields: &mut Fields<'_, '_>) -> Option<ModelReasoning> {
-    const EFFORTS: [(&str, Option<u32>); 8] = [
-        ("none", None),
-        ("off", None),
-        ("minimal", Some(4096)),
-        ("low", Some(4096)),
-        ("medium", Some(16_384)),
-        ("high", Some(32_768)),
-        ("xhigh", Some(32_768)),
-        ("max", Some(32_768)),
-    ];
-    let effort = fields.text("reasoning_effort", Optional)?;
-    if let Some((_, budget)) = EFFORTS.iter().find(|(name, _)| *name == &*effort) {
-        return budget.map(|budget| ModelReasoning { budget: Some(budget) });
-    }
-    let help = match closest(&effort, EFFORTS.map(|(name, _)| name)) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "write `low`, `medium`, `high`, or `none`".to_owned(),
-    };
-    let error = fields.error(format!("`reasoning_effort` cannot be `{}`", &*effort), &effort.span);
-    fields.reader().report(error.help(help));
-    None
-}
-
 fn settings(fields: &mut Fields<'_, '_>) -> Settings {
     let defaults = Settings::default();
     let Some(entry) = fields.entry("settings", Optional) else { return defaults };
@@ -208,39 +172,6 @@ fn flag(fields: &mut Fields<'_, '_>, name: &'static str, default: bool) -> bool 
     fields.flag(name, Optional).map_or(default, |flag| flag.value)
 }
 
-/// A whole number that must not be 0; `why` says what would happen otherwise.
-pub(super) fn at_least_one(fields: &mut Fields<'_, '_>, name: &'static str, why: &str) -> Option<u32> {
-    let count = fields.count(name, Optional)?;
-    if count.value == 0 {
-        let error = fields
-            .error(format!("`{name}` must be at least 1: with `{name}: 0` {why}"), &count.span)
-            .help(format!("use 1 or more, or leave `{name}` out for the default"));
-        fields.reader().report(error);
-        return None;
-    }
-    Some(count.value)
-}
-
-/// Seconds, with a fraction if need be.
-pub(super) fn duration(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Duration> {
-    let seconds = fields.number(name, Optional)?;
-    // A century is longer than any run and fits every clock.
-    const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
-    if !(0.0..=LONGEST).contains(&seconds.value) {
-        let error = fields
-            .error(format!("`{name}` must be a number of seconds from 0 to {LONGEST}"), &seconds.span)
-            .help(format!("leave `{name}` out for the default"));
-        fields.reader().report(error);
-        return None;
-    }
-    if seconds.value == 0.0 {
-        let mut warning = Diagnostic::warning(format!("`{name}: 0` leaves no time at all")).at(&seconds.span);
-        warning.node = fields.owner().node.as_deref().map(str::to_owned);
-        fields.reader().report(warning.help("use a number of seconds above 0"));
-    }
-    Some(Duration::from_secs_f64(seconds.value))
-}
-
 pub(super) fn variables(fields: &mut Fields<'_, '_>) -> Vec<Variable> {
     let mut variables = Vec::new();
     let mut declared = HashMap::new();
@@ -282,11 +213,6 @@ fn initial_state(fields: &mut Fields<'_, '_>) -> Vec<(Spanned<Arc<str>>, hotcell
     let reader = fields.reader();
     let Some((entries, _)) = fields.map("initial_state", Optional) else { return Vec::new() };
     entries.iter().map(|entry| (key(reader, entry), entry.value.to_value())).collect()
-}
-
-/// The key of an entry with its place.
-pub(super) fn key(reader: &Reader<'_>, entry: &Entry) -> Spanned<Arc<str>> {
-    Spanned { value: Arc::clone(&entry.key), span: reader.span(entry.key_place) }
 }
 
 fn reducers(fields: &mut Fields<'_, '_>) -> Vec<(Spanned<Arc<str>>, Reducer)> {

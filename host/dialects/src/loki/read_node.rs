@@ -10,7 +10,7 @@ use hotcell_graph::ir::{Comparison, LengthCheck};
 
 use super::elsewhere;
 use super::output_schema::output_schema;
-use super::read::{at_least_one, duration, key, model};
+use super::read_field::{at_least_one, duration, key, model};
 use super::schema::{
     Agent, Approval, Body, End, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Retrieval, Route, Script,
     ScriptPath, Tree, Update,
