@@ -5,12 +5,10 @@ use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::formula::Wanted;
 use hotcell_graph::ir::{Expression, Next, NodeIds, NodeIndex};
 
-use super::lower::Lowering;
+use super::lowering::Lowering;
+use super::names::is_native;
 use super::schema::{Agent, Body, END, Edge, MESSAGES, Route, START};
 use crate::document::SourceText;
-
-/// The condition that holds while the last reply asks for tools.
-const HAS_TOOL_CALLS: &str = "has_tool_calls";
 
 /// Where a run begins.
 pub(super) struct Start<'s> {
@@ -135,11 +133,6 @@ fn condition(lowering: &Lowering<'_, '_, '_>, source: &SourceText, condition: &S
     }
     let formula = lowering.names.compile(condition, "a condition", source, &Wanted::Condition);
     formula.map(Expression::Formula)
-}
-
-/// Whether a condition is a name that is no expression.
-pub(super) fn is_native(condition: &str) -> bool {
-    condition.trim() == HAS_TOOL_CALLS
 }
 
 /// The index of a target.

@@ -13,6 +13,7 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Key, Reducer, Template, Value, closest};
 
 use super::edges;
+use super::lowering::Lowering;
 use super::names::{HIDDEN, Names, REPLY, Style};
 use super::references::Scope;
 use super::schema::{Agent, Body, CallLlm, END, MESSAGES, Node, PromptRole, Reference, START, Source};
@@ -30,14 +31,6 @@ pub(super) fn graph(source: &Source, agent: &Agent, style: Style, reader: &Reade
     lowering.check();
     let graph = lowering.graph();
     if reader.has_error() { None } else { graph }
-}
-
-pub(super) struct Lowering<'a, 'r, 'd> {
-    source: &'a Source,
-    pub(super) agent: &'a Agent,
-    pub(super) reader: &'r Reader<'d>,
-    pub(super) names: Names<'r, 'd>,
-    scope: Scope<'a, 'r, 'd>,
 }
 
 impl Lowering<'_, '_, '_> {

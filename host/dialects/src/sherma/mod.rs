@@ -4,9 +4,11 @@
 //! comes out only if there is no error anywhere in the file.
 
 mod custom;
+mod declared;
 mod edges;
 mod environment;
 mod lower;
+mod lowering;
 mod names;
 mod read;
 mod read_agent;

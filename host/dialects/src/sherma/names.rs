@@ -11,7 +11,6 @@ use hotcell_graph::formula::{
 };
 use hotcell_graph::{Key, Object, Value};
 
-use super::edges::is_native;
 use super::schema::{Agent, Field, MESSAGES, Route, Source};
 use crate::document::{Reader, SourceText};
 
@@ -22,6 +21,14 @@ const CONSTANTS: [&str; 4] = ["prompts", "llms", "skills", "data"];
 pub(super) const HIDDEN: &str = "__sherma__";
 /// The reply of a model, where updates are made of it.
 pub(super) const REPLY: &str = "llm_response";
+
+/// The condition that holds while the last reply asks for tools.
+const HAS_TOOL_CALLS: &str = "has_tool_calls";
+
+/// Whether a condition is a name that is no expression.
+pub(super) fn is_native(condition: &str) -> bool {
+    condition.trim() == HAS_TOOL_CALLS
+}
 
 /// The style of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use hotcell_graph::ir::{Retry, RetryOn};
 use hotcell_graph::{List, Value};
 
 use super::custom;
-use super::read::{reference, unknown};
+use super::declared::{reference, unknown};
 use super::schema::{Agent, Body, CallLlm, Edge, Field, MESSAGES, Node, PromptRole, Reference, Route, SubAgentTools};
 use crate::document::Need::{Optional, Required};
 use crate::document::{self, Entry, Fields, Kind, Owner, Reader, SourceText, Spanned};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotcell_graph::diagnostic::Span;
 
-use super::read::{declarations, unknown};
+use super::declared::{declarations, unknown};
 use super::schema::{Declared, Tool};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, SourceText};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::SourceFile;
 use hotcell_graph::ir::Skill;
 
-use super::read::{declarations, not_one_of, tool_of_path, unreadable};
+use super::declared::{declarations, not_one_of, tool_of_path, unreadable};
 use super::schema::Declared;
 use super::servers;
 use crate::document::Need::{Optional, Required};
