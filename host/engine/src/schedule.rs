@@ -85,6 +85,8 @@ pub(crate) struct Schedule {
     turns: Turn,
     /// How often nodes led to others
     hops: u32,
+    /// The node that was not begun any more, as nodes had led to others often enough
+    refused: Option<NodeIndex>,
     arrivals: u64,
     running: usize,
     ended: bool,
@@ -109,6 +111,7 @@ impl Schedule {
             visits: vec![0; graph.len()],
             turns: 0,
             hops: 0,
+            refused: None,
             arrivals: 0,
             running: 0,
             ended: false,
@@ -408,9 +411,10 @@ impl Schedule {
             }
             None => token.branch.record(node, writes, state),
         }
-        if let Route::To(targets) = route {
-            self.count_hops(graph, node, targets)?;
-        }
+        let within = match route {
+            Route::To(targets) => self.within_hops(graph, node, targets)?,
+            Route::End => None,
+        };
         match route {
             Route::End => {
                 self.ended = true;
@@ -418,7 +422,7 @@ impl Schedule {
                 self.tokens.push(token);
                 return Ok(Some(state));
             }
-            Route::To(targets) => match &targets[..] {
+            Route::To(targets) => match within.as_deref().unwrap_or(targets) {
                 [] => {
                     if has_failed {
                         self.failed.insert(node);
@@ -445,17 +449,36 @@ impl Schedule {
         Ok(None)
     }
 
-    /// Counts the nodes that a node leads to, as far as they count.
-    fn count_hops(&mut self, graph: &Graph, node: NodeIndex, targets: &[NodeIndex]) -> Result<(), ScheduleError> {
+    /// Counts the nodes that a node leads to, as far as they count: those that may still be begun, if not all may. The run is over
+    /// when one is to be begun after them, and otherwise when they are done.
+    fn within_hops(
+        &mut self,
+        graph: &Graph,
+        node: NodeIndex,
+        targets: &[NodeIndex],
+    ) -> Result<Option<Vec<NodeIndex>>, ScheduleError> {
         let begins = node == graph.start && graph.node(node).implied_by.is_some();
-        let Some(cap) = graph.limits.hops.as_ref().filter(|_| !begins) else { return Ok(()) };
-        for target in targets.iter().filter(|target| graph.node(**target).implied_by.is_none()) {
-            self.hops += 1;
-            if self.hops > cap.visits {
-                return Err(ScheduleError::Hops { node: *target });
+        let Some(cap) = graph.limits.hops.as_ref().filter(|_| !begins) else { return Ok(None) };
+        let (before, mut within) = (self.hops, Vec::new());
+        let mut refused = None;
+        for target in targets {
+            if graph.node(*target).implied_by.is_none() {
+                if self.hops >= cap.visits {
+                    refused = refused.or(Some(*target));
+                    continue;
+                }
+                self.hops += 1;
+            }
+            within.push(*target);
+        }
+        match refused {
+            None => Ok(None),
+            Some(node) if self.hops == before => Err(ScheduleError::Hops { node }),
+            Some(_) => {
+                self.refused = refused;
+                Ok(Some(within))
             }
         }
-        Ok(())
     }
 
     /// Ends the branches that wait before joins for what cannot come any more, where such a join is left out. That is so when
@@ -488,6 +511,9 @@ impl Schedule {
     /// The state of a run whose branches have all ended: the shared one, or theirs as one, in the order in which they are
     /// declared.
     fn quiet(&mut self, graph: &Graph, node: NodeIndex) -> Result<State, ScheduleError> {
+        if let Some(node) = self.refused {
+            return Err(ScheduleError::Hops { node });
+        }
         if let Some(shared) = &self.shared {
             return Ok(shared.clone());
         }
