@@ -39,7 +39,7 @@ enum Weekday {
     Last(u8),
 }
 
-const MACROS: [(&str, &str); 7] = [
+pub(super) const MACROS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
     ("@monthly", "0 0 1 * *"),

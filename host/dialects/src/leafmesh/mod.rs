@@ -32,6 +32,7 @@ mod read_manager;
 mod read_memory;
 mod read_operation;
 mod reading;
+mod registry;
 mod schema;
 pub mod scoring;
 mod settings;
@@ -55,6 +56,7 @@ pub use cron::{Cron, LocalMinute};
 pub use no_flow::no_flow;
 pub use read_agent::fields_of_type;
 pub use read_channels::channels_tool;
+pub use registry::registry;
 pub use settings::{
     AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, Hidden, HumanInterface, HumanSettings,
     MeshSettings, WakeUp, WebhookLimits, WebhookSettings,

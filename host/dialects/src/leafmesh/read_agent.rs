@@ -33,7 +33,9 @@ const OF_TYPES: [(AgentType, &[&str]); 4] = [
 /// How many earlier messages an agent is told where nothing is said, and how many at most.
 const HISTORY: u32 = 20;
 const MOST_HISTORY: u32 = 200;
-const TYPES: [&str; 4] = ["llm", "human", "programmatic", "external"];
+pub(super) const TYPES: [&str; 4] = ["llm", "human", "programmatic", "external"];
+/// How agents answer each other; the last word is an older one for the second.
+pub(super) const COMMUNICATION: [&str; 3] = ["dual", "chain", "execute"];
 
 /// Fields of agents of a type, as files call it, that some other type does not have.
 pub fn fields_of_type(name: &str) -> &'static [&'static str] {
@@ -191,7 +193,7 @@ fn foreign(own: AgentType) -> Vec<(&'static str, Vec<&'static str>)> {
 }
 
 fn communication(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> Communication {
-    let word = fields.word("communication_type", &["dual", "chain", "execute"]);
+    let word = fields.word("communication_type", &COMMUNICATION);
     if word == Some("execute") {
         let message = format!("`communication_type: execute` of {} is read as `chain`", fields.owner().what);
         let place =

@@ -3,6 +3,7 @@
 use hotcell_graph::ir::Pattern;
 use hotcell_graph::value::Number;
 use hotcell_graph::{Key, Object, Value};
+use serde_json::json;
 
 use super::read_human::{check_address, check_url};
 use super::reading::{LONGEST, Reading};
@@ -12,16 +13,17 @@ use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Place};
 
 /// What external agents may be.
-const FRAMEWORKS: [&str; 9] = ["crewai", "langgraph", "autogen", "a2a", "mcp", "zapier", "composio", "n8n", "custom"];
+pub(super) const FRAMEWORKS: [&str; 9] =
+    ["crewai", "langgraph", "autogen", "a2a", "mcp", "zapier", "composio", "n8n", "custom"];
 /// What programmatic agents may use.
-const INTEGRATIONS: [&str; 4] = ["zapier", "composio", "n8n", "mcp"];
+pub(super) const INTEGRATIONS: [&str; 4] = ["zapier", "composio", "n8n", "mcp"];
 /// The one that is a function.
 pub(super) const CUSTOM: &str = "custom";
 /// Entries and bytes that `request_form` may have.
 const MOST_FORM: usize = 50;
 const LONGEST_FORM: usize = 16 << 10;
 /// Those of later versions of the documentation.
-const LATER: [&str; 27] = [
+const LATER: [&str; 29] = [
     "hermes",
     "lyzr",
     "writer",
@@ -49,6 +51,8 @@ const LATER: [&str; 27] = [
     "sap_joule",
     "workday",
     "box",
+    "atlassian_rovo",
+    "gemini_enterprise",
 ];
 
 /// A setting of a connector: its name, what it is, whether it has to be there, and the variables that stand in for it.
@@ -135,6 +139,20 @@ fn settings(connector: &str) -> Vec<Setting> {
         _ => Vec::new(),
     };
     own.into_iter().chain(POLLS.into_iter().filter(|_| is_polled(connector))).collect()
+}
+
+/// The settings of each connector: what they are called, whether they have to be there, and the variables that stand in for them.
+pub(super) fn described() -> serde_json::Value {
+    let of_one = |connector: &str| {
+        let settings = settings(connector).into_iter().filter(|Setting(_, kind, ..)| *kind != Type::Retired);
+        settings
+            .map(|Setting(name, kind, required, variables)| {
+                let is_secret = kind == Type::Secret;
+                json!({ "name": name, "required": required, "secret": is_secret, "variables": variables })
+            })
+            .collect::<serde_json::Value>()
+    };
+    FRAMEWORKS.iter().map(|connector| ((*connector).to_owned(), of_one(connector))).collect()
 }
 
 /// Whether a connector is asked until it is done.

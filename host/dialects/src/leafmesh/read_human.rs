@@ -33,12 +33,14 @@ const TIMEOUT: u32 = 300;
 const MOST_TIMEOUT: u32 = 30 * 24 * 60 * 60;
 /// How questions are posted where nothing is said: the limit of one post and the pause before the next in seconds, and how many
 /// more there are.
+/// How a person is reached.
+pub(super) const INTERFACES: [&str; 4] = ["default", "api", "webhook", "custom"];
 const OUTBOUND_TIMEOUT: u32 = 30;
 const OUTBOUND_PAUSE: u32 = 5;
 const OUTBOUND_RETRIES: u32 = 3;
 
 pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Human {
-    let interface = match fields.word("human_interface", &["default", "api", "webhook", "custom"]) {
+    let interface = match fields.word("human_interface", &INTERFACES) {
         Some("default") => Interface::Default,
         Some("webhook") => Interface::Webhook,
         Some("custom") => Interface::Custom,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use hotcell_http::Peer;
-use hotcell_runtime::leafmesh::AgentSettings;
+use hotcell_runtime::leafmesh::{AgentSettings, registry as words};
 use http::StatusCode;
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,6 +14,7 @@ use super::meshes::Mesh;
 use super::reply::{Refused, documented};
 use super::secret;
 use super::served::Served;
+use crate::api::params::Query;
 use crate::problem::{Problem, shown as shown_text};
 use crate::state::Server;
 use crate::store::StoreError;
@@ -31,6 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
         .routes(routes!(agents))
         .routes(routes!(release))
         .routes(routes!(webhook_secret))
+        .routes(routes!(registry))
 }
 
 /// Whether no work is taken.
@@ -115,6 +117,30 @@ async fn release(Served(mesh): Served, Path(name): Path<String>) -> Result<Json<
         released.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     }
     Ok(Json(json!({ "name": name, "status": "released" })))
+}
+
+/// Show the words that fields of a mesh take
+///
+/// By category, with the settings of connectors and the names of time zones.
+#[utoipa::path(
+    get, path = "/api/registry", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
+    params(("category" = Option<String>, Query, description = "Only this category")),
+    responses((status = 200, body = Value))
+)]
+async fn registry(Served(_): Served, mut query: Query) -> Result<Json<Value>, Problem> {
+    let category = query.text("category");
+    query.end()?;
+    let mut registry = words();
+    registry["timezones"] = jiff::tz::db().available().map(|zone| zone.as_str().to_owned()).collect();
+    let Some(category) = category else { return Ok(Json(registry)) };
+    match registry.get(&category) {
+        Some(items) => Ok(Json(json!({ "category": category, "items": items }))),
+        None => {
+            let known: Vec<&str> = registry.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let detail = format!("there is no category `{}`; there are: {}", shown_text(&category), known.join(", "));
+            Err(Problem::not_found(detail))
+        }
+    }
 }
 
 /// Show what posts to the mesh are signed with
