@@ -77,17 +77,16 @@ impl Connector for LangGraph {
         }
         let run = job.settings.get_from(&run_url(job, state)?, &key(job)?)?.success()?.json()?;
         match words(&run["status"]).as_str() {
+            // Servers say so of runs that were interrupted, too: whether it is over, the thread says.
             "success" => {
-                let values = at_the_end(job, state)?["values"].take();
+                let mut end = at_the_end(job, state)?;
+                if let Some(asked) = asked(&end) {
+                    return Err(Failure::input_required(&asked));
+                }
+                let values = end.get_mut("values").map(Json::take).unwrap_or_default();
                 Ok(Step::Done(if values.is_null() { json!({}) } else { values }))
             }
-            "interrupted" => {
-                let end = at_the_end(job, state)?;
-                let tasks = end["tasks"].as_array().into_iter().flatten();
-                let interrupts = tasks.flat_map(|task| task["interrupts"].as_array().into_iter().flatten());
-                let asked: Vec<String> = interrupts.map(|interrupt| text_of(&interrupt["value"])).collect();
-                Err(Failure::input_required(&asked.join("; ")))
-            }
+            "interrupted" => Err(Failure::input_required(&asked(&at_the_end(job, state)?).unwrap_or_default())),
             status @ ("error" | "timeout") => {
                 let why = run.get("error").filter(|why| !why.is_null()).map(|why| format!(": {}", text_of(why)));
                 Err(Failure::new(format!("its run ended with the status `{status}`{}", why.unwrap_or_default())))
@@ -114,6 +113,18 @@ impl Connector for LangGraph {
 /// The state of a thread whose run is over.
 fn at_the_end(job: &Job, state: &Json) -> Result<Json, Failure> {
     job.settings.get_from(&format!("{}/state", thread_url(job, state)?), &key(job)?)?.success()?.json()
+}
+
+/// What a thread that is not at its end waits for.
+fn asked(end: &Json) -> Option<String> {
+    let tasks = end["tasks"].as_array().into_iter().flatten();
+    let interrupts = tasks.flat_map(|task| task["interrupts"].as_array().into_iter().flatten());
+    let asked: Vec<String> = interrupts.map(|interrupt| text_of(&interrupt["value"])).collect();
+    if !asked.is_empty() {
+        return Some(asked.join("; "));
+    }
+    let next: Vec<&str> = end["next"].as_array().into_iter().flatten().filter_map(|node| node.as_str()).collect();
+    (!next.is_empty()).then(|| format!("whether to go on with `{}`", next.join("`, `")))
 }
 
 #[cfg(test)]
@@ -176,6 +187,14 @@ mod tests {
         let asks = poll(r#"{"status":"interrupted"}"#, r#"{"tasks":[{"interrupts":[{"value":"Pay 90?"}]}]}"#);
         assert_eq!(asks["failed"]["error_type"], "InputRequired");
         assert!(asks["failed"]["message"].as_str().unwrap_or_default().ends_with("Pay 90?"), "{asks}");
+        // What `langgraph dev` and the platform answer of a run that asks, and of one that stops before a node.
+        let asks =
+            poll(r#"{"status":"success"}"#, r#"{"next":["pay"],"tasks":[{"interrupts":[{"value":"Pay 90?"}]}]}"#);
+        assert_eq!(asks["failed"]["error_type"], "InputRequired");
+        assert!(asks["failed"]["message"].as_str().unwrap_or_default().ends_with("Pay 90?"), "{asks}");
+        let stops = poll(r#"{"status":"success"}"#, r#"{"values":{"a":1},"next":["pay"],"tasks":[{"interrupts":[]}]}"#);
+        assert!(stops["failed"]["message"].as_str().unwrap_or_default().ends_with("go on with `pay`"), "{stops}");
+        assert_eq!(poll(r#"{"status":"success"}"#, "[]"), json!({"done": {}}));
         for (body, part) in
             [(r#"{"status":"error"}"#, "`error`"), (r#"{"status":"timeout"}"#, "`timeout`"), ("{}", "does not say")]
         {
