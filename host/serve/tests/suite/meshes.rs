@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::clients::drive;
 use crate::desk::{Desk, ok, problem};
 use crate::mesh::{MESH, settled_in};
 
@@ -85,4 +86,29 @@ async fn the_only_mesh_has_the_plain_addresses_and_its_own() {
     let agents = ok(desk.post("/agents/search", json!({}))).await;
     let id = agents[0]["agent_id"].as_str().unwrap_or_else(|| panic!("{agents}"));
     ok(desk.get(&format!("/meshes/{id}/api/mesh/entry_points"))).await;
+}
+
+/// The servers of others, where `clients/install.sh` has installed them: `langgraph dev`, and agents of `a2a-sdk`.
+#[tokio::test(flavor = "multi_thread")]
+async fn connectors_talk_with_the_real_servers_of_langgraph_and_a2a() {
+    // All at once, so that no two are the same.
+    let free = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let [graphs, new, old] = free.map(|free| free.local_addr().expect("an address").port());
+    let agent = |name: &str, framework: &str, setting: &str, port: u16| {
+        let config = format!("{{{setting}: 'http://127.0.0.1:{port}', poll_interval: 0.2}}");
+        format!(
+            "  {name}: {{agent_type: external, framework: {framework}, communication_type: chain, connector_config: {config}}}\n"
+        )
+    };
+    let mesh = format!(
+        "manager: {{enabled: false}}\nagents:\n{}{}{}entry_points: [{{name: graph, target: graph}}, {{name: new, target: new}}, {{name: old, target: old}}]\n",
+        agent("graph", "langgraph", "graph_id: meter, endpoint", graphs),
+        agent("new", "a2a", "url", new),
+        agent("old", "a2a", "url", old),
+    );
+    let grants = [graphs, new, old].map(|port| format!("\"http://127.0.0.1:{port}\"")).join(", ");
+    let grants = format!("[grants.agent]\nhttp = [{grants}]\n");
+    let desk = Desk::with(&[("meter/mesh.yaml", &mesh), ("meter/hotcell.toml", &grants)]).await;
+    let ports = [graphs, new, old].map(|port| port.to_string());
+    drive("connectors.py", &[&desk.url, &ports[0], &ports[1], &ports[2]]).await;
 }
