@@ -89,4 +89,11 @@ fn the_returns_desk_needs_no_keys() {
     let asked = String::from_utf8_lossy(&high.stderr);
     assert_eq!(high.status.code(), Some(3), "{asked}");
     assert!(asked.contains("Refund 400.0 for order A-19?"), "{asked}");
+    // What is decided is about what was asked, whatever the answer says.
+    let run = asked.split_once("\nrun ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
+    let said = r#"{"decision": "rejected", "order": "A-20"}"#;
+    let refused = desk.output(&["runs", "answer", run, said, "--resume"]);
+    let told = String::from_utf8_lossy(&refused.stdout);
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("We cannot refund order A-19. Our supervisor looked at it."), "{told}{why}");
 }

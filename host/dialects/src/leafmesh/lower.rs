@@ -27,6 +27,8 @@ const START: &str = "(entry)";
 const AGAIN: &str = "(again)";
 /// Who had called the agent that gave it.
 pub(super) const CALLER: &str = "caller";
+/// What somebody had been given who is asked.
+const BEFORE: &str = "before";
 /// The entry point that was taken.
 const DOOR: &str = "(door)";
 /// What the caller wrote in place of data.
@@ -265,6 +267,14 @@ fn from() -> Expression {
     or_else(entry(last(), FROM), "")
 }
 
+/// What others gave that an agent is brought, by agent; behind a person also what the person was given.
+fn came() -> Expression {
+    let before = composed(Composed::Gathered(key(BROUGHT), BEFORE.into()));
+    let by_agent = composed(Composed::Keyed { list: key(BROUGHT), key: FROM.into(), value: OUTPUT.into() });
+    let came = composed(Composed::Overlaid(vec![before, by_agent]));
+    Expression::Else(Box::new(entry(last(), CAME)), Box::new(came))
+}
+
 fn node(agent: &Agent, (mesh, answers): (&Mesh, &Answers<'_>), ids: &NodeIds, surroundings: &dyn Surroundings) -> Node {
     let join = agent.wait.as_ref().and_then(|wait| {
         let condition = arrived(&wait.expression, ids)?;
@@ -274,11 +284,9 @@ fn node(agent: &Agent, (mesh, answers): (&Mesh, &Answers<'_>), ids: &NodeIds, su
         Some(_) => object([(KNOWLEDGE, Expression::Value(true.into()))]),
         None => object([]),
     };
-    let came = composed(Composed::Keyed { list: key(BROUGHT), key: FROM.into(), value: OUTPUT.into() });
-    let came = Expression::Else(Box::new(entry(last(), CAME)), Box::new(came));
     let given = composed(Composed::Overlaid(vec![
         entry(last(), OUTPUT),
-        object([(FROM_AGENT, from()), (SESSION_ID, session()), (UPSTREAM, came)]),
+        object([(FROM_AGENT, from()), (SESSION_ID, session()), (UPSTREAM, came())]),
         unavailable,
     ]));
     let node = match copies(agent) {
@@ -318,12 +326,16 @@ fn working(
     }
     let shapers = answers.shapers.get(&*agent.name).map_or(&[][..], Vec::as_slice);
     let output = || entry(key(ANSWER), lower_agent::OUTPUT);
-    let brought =
-        object([(FROM, Expression::Value(Value::Text(agent.name.clone()))), (OUTPUT, output()), (CALLER, from())]);
+    let mut brought =
+        vec![(FROM, Expression::Value(Value::Text(agent.name.clone()))), (OUTPUT, output()), (CALLER, from())];
+    if agent.body.agent_type() == AgentType::Human {
+        // What a person says has nothing of what it is about.
+        brought.push((BEFORE, came()));
+    }
     Node {
         on_failure: OnFailure::EndBranch,
         updates: vec![
-            Update { key: BROUGHT.into(), value: brought },
+            Update { key: BROUGHT.into(), value: object(brought) },
             Update { key: OUTPUTS.into(), value: object([(&*agent.name, output())]) },
             Update { key: OUTPUT.into(), value: output() },
         ],

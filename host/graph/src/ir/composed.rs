@@ -68,6 +68,8 @@ pub enum Composed {
         /// The entry with the value
         value: Key,
     },
+    /// One object of those that the items of a list have as this entry; of entries with one key the last one counts
+    Gathered(Expression, Key),
     /// The object that a text is as JSON, or an object with the text under this key
     ObjectOf(Expression, Key),
     /// What is wrong with a value by a schema, as a list of texts
@@ -216,6 +218,14 @@ impl Composed {
                     }
                 }
                 Value::Object(object)
+            }
+            Composed::Gathered(list, key) => {
+                let mut whole = Object::default();
+                let items = list_of(list, scope)?;
+                for object in items.iter().filter_map(|item| item.as_object()?.get(key)?.as_object()) {
+                    object.iter().for_each(|(key, value)| whole.insert(key.clone(), value.clone()));
+                }
+                Value::Object(whole)
             }
             Composed::ObjectOf(of, otherwise) => {
                 let value = of.evaluate(scope)?;
@@ -485,6 +495,7 @@ mod tests {
                 Composed::Keyed { list: key("came"), key: "from".into(), value: "output".into() },
                 Ok(r#"{"x":{"n":1},"y":{"n":3}}"#),
             ),
+            (Composed::Gathered(key("came"), "output".into()), Ok(r#"{"n":3}"#)),
             (Composed::ObjectOf(key("text"), "message".into()), Ok(r#"{"k":1}"#)),
             (Composed::ObjectOf(key("prose"), "message".into()), Ok(r#"{"message":"hello {\"k\"}"}"#)),
             (Composed::Present(key("copies")), Ok(r#"[{"l":[1],"n":1,"t":"a"},{"l":[2],"n":2.5,"t":"b","m":true}]"#)),
