@@ -15,8 +15,7 @@ const DENIED: [&str; 5] = ["PATH", "HOME", "LEAFMESH_LICENSE_KEY", "LEAFMESH_ENV
 
 /// The document with all variables put in, and what is wrong with them.
 pub(super) fn interpolate(document: Document, surroundings: &dyn Surroundings) -> (Document, Vec<Diagnostic>) {
-    let is_json = document.file.text.trim_start().starts_with('{');
-    let mut work = Interpolation { document: &document, surroundings, is_json, diagnostics: Vec::new() };
+    let mut work = Interpolation { document: &document, surroundings, diagnostics: Vec::new() };
     let root = work.node(&document.root);
     let diagnostics = work.diagnostics;
     (Document { file: document.file, root }, diagnostics)
@@ -30,8 +29,6 @@ pub(super) fn names_vault(text: &str) -> bool {
 struct Interpolation<'a> {
     document: &'a Document,
     surroundings: &'a dyn Surroundings,
-    /// In JSON every text is quoted: a variable that stands alone is what its place takes
-    is_json: bool,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -81,7 +78,8 @@ impl Interpolation<'_> {
         put_in.push_str(rest);
         let whole = &text.value;
         let is_alone = variables == 1 && whole.starts_with("${") && whole.find('}') == Some(whole.len() - 1);
-        let style = if is_alone && (self.is_json || text.style == Style::Plain) { Style::Variable } else { text.style };
+        // One that stands alone is what its place takes, quoted or not: braces have to be quoted in JSON and within `{...}`.
+        let style = if is_alone { Style::Variable } else { text.style };
         Text { value: put_in.into(), style }
     }
 
