@@ -29,7 +29,7 @@ pub use place::{Place, Step};
 pub use reach::Reachability;
 pub use reducer::{Reducer, ReducerError};
 pub use state::{Scoped, State};
-pub use suggest::{advise_field, closest};
+pub use suggest::{Courtesy, advise_field, closest};
 pub use template::{Braces, Lookup, Missing, Template, resolve};
 pub use todo::{TodoList, TodoTool};
 pub use value::{Key, List, Object, Value};

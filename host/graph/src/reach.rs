@@ -17,9 +17,10 @@ impl Reachability {
         Self::of(&successors)
     }
 
-    /// The closure of edges, by Tarjan's algorithm: nodes that lead to each other are found together, and after all that they
-    /// lead to. What they reach is then the same for all of them, and known.
-    fn of(successors: &[Vec<usize>]) -> Self {
+    /// The closure of edges between numbered nodes: where each leads to.
+    // By Tarjan's algorithm: nodes that lead to each other are found together, and after all that they lead to. What they reach is
+    // then the same for all of them, and known.
+    pub fn of(successors: &[Vec<usize>]) -> Self {
         const UNSEEN: usize = usize::MAX;
         let nodes = successors.len();
         let words = nodes.div_ceil(64);
@@ -73,8 +74,12 @@ impl Reachability {
 
     /// Whether `to` lies behind `from`, over at least one edge.
     pub fn reaches(&self, from: NodeIndex, to: NodeIndex) -> bool {
-        let to = to.as_usize();
-        self.bits[from.as_usize() * self.words + to / 64] & (1 << (to % 64)) != 0
+        self.leads(from.as_usize(), to.as_usize())
+    }
+
+    /// The same by the numbers of the nodes.
+    pub fn leads(&self, from: usize, to: usize) -> bool {
+        self.bits[from * self.words + to / 64] & (1 << (to % 64)) != 0
     }
 
     /// Whether `to` lies behind `from` without `around` in between. This is a walk through the graph.

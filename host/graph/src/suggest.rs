@@ -1,28 +1,88 @@
 //! "Did you mean": the one place that decides which known word an unknown one was probably meant to be.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
+
 /// Bytes of the longest word that is compared. Comparing takes time and memory by the product of both lengths, and nobody mistypes
 /// a word that is longer.
 const LONGEST: usize = 128;
 /// Candidates that are compared at most.
 const MOST_COMPARED: usize = 1_000;
+/// Pairs of letters that are compared for one word.
+const MOST_LETTERS: u64 = 2_000_000;
+/// Pairs of letters that are compared for all words of a file, which take less than a second. Whoever wrote fifty wrong names gets
+/// advice for each of them.
+const MOST_LETTERS_OF_A_FILE: u64 = 20_000_000;
+
+thread_local! {
+    /// Pairs of letters that are left for the file that this thread reads
+    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// While it lives, what is compared on this thread counts for one file: when that was enough, no word is like another one. Whatever reads a
+/// file of a stranger begins with one, since a small file may have any number of wrong names. What begins within another one counts for
+/// that.
+#[derive(Debug)]
+pub struct Courtesy {
+    before: Option<u64>,
+    /// It belongs to this thread
+    here: PhantomData<*const ()>,
+}
+
+impl Courtesy {
+    /// Begins one.
+    #[must_use]
+    pub fn for_a_file() -> Self {
+        let before = LEFT.get();
+        LEFT.set(Some(before.unwrap_or(MOST_LETTERS_OF_A_FILE)));
+        Courtesy { before, here: PhantomData }
+    }
+}
+
+impl Drop for Courtesy {
+    fn drop(&mut self) {
+        if self.before.is_none() {
+            LEFT.set(None);
+        }
+    }
+}
 
 /// The candidate that is most like `word`, if one is like it: the same but for case, or within a third of its letters
-/// by the number of letters to insert, remove, replace or swap. Of many candidates the first thousand are looked at, and
-/// words of more than 128 bytes are like no other.
+/// by the number of letters to insert, remove, replace or swap. Of many candidates the first thousand are looked at, of long ones
+/// fewer, and words of more than 128 bytes are like no other.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > LONGEST {
+    let of_file = LEFT.get();
+    let allowed = of_file.map_or(MOST_LETTERS, |left| left.min(MOST_LETTERS));
+    if word.len() > LONGEST || allowed == 0 {
         return None;
     }
     let lower = word.to_lowercase();
-    let tolerance = (lower.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .take(MOST_COMPARED)
-        .filter(|candidate| candidate.len() <= LONGEST)
-        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= tolerance && *distance < candidate.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let letters = lower.chars().count();
+    let tolerance = (letters / 3).max(1);
+    let mut left = allowed;
+    let mut nearest: Option<(usize, &str)> = None;
+    for candidate in candidates.into_iter().take(MOST_COMPARED) {
+        let length = candidate.chars().take(LONGEST + 1).count();
+        if candidate.len() > LONGEST || length.abs_diff(letters) > tolerance {
+            continue;
+        }
+        match left.checked_sub((letters * length) as u64) {
+            Some(rest) => left = rest,
+            None => {
+                left = 0;
+                break;
+            }
+        }
+        let distance = strsim::osa_distance(&lower, &candidate.to_lowercase());
+        let is_like = distance <= tolerance && distance < length;
+        if is_like && nearest.is_none_or(|(least, _)| distance < least) {
+            nearest = Some((distance, candidate));
+        }
+    }
+    if let Some(before) = of_file {
+        LEFT.set(Some(before.saturating_sub(allowed - left)));
+    }
+    nearest.map(|(_, candidate)| candidate)
 }
 
 /// Fields that are listed where none is like the one that was written. A longer list helps nobody who reads a message.
@@ -58,7 +118,25 @@ pub fn advise_field<'a>(word: &str, fields: impl IntoIterator<Item = &'a str>) -
 
 #[cfg(test)]
 mod tests {
-    use super::{advise_field, closest};
+    use super::{Courtesy, advise_field, closest};
+
+    /// Sixty wrong names of a hundred letters each, among as many right ones, are forty million pairs.
+    #[test]
+    fn what_is_compared_for_one_file_has_an_end() {
+        let near = |at: usize, end: char| format!("{}{at:03}{end}", "n".repeat(100));
+        let names: Vec<String> = (0..60).map(|at| near(at, 'a')).collect();
+        let all = || names.iter().map(String::as_str);
+        let advised = || (0..60).filter(|at| closest(&near(*at, 'b'), all()).is_some()).count();
+        assert_eq!(advised(), 60);
+        let courtesy = Courtesy::for_a_file();
+        let within = Courtesy::for_a_file();
+        let number = advised();
+        assert!(0 < number && number < 40, "{number}");
+        drop(within);
+        assert_eq!(advised(), 0);
+        drop(courtesy);
+        assert_eq!(advised(), 60);
+    }
 
     #[test]
     fn who_wrote_another_name_is_offered_what_is_near_and_no_long_list() {

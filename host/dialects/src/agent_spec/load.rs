@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
 use hotcell_graph::ir::Graph;
+use hotcell_graph::{Courtesy, Key};
 
 use super::lower::{self, Lowered};
 use super::read::{Part, read};
@@ -26,6 +26,7 @@ pub struct Loaded {
 
 /// Reads, checks and lowers a configuration and the files of parts that are handed in beside it.
 pub fn load(file: &Arc<SourceFile>, parts: &[Part], surroundings: &dyn Surroundings) -> Loaded {
+    let _courtesy = Courtesy::for_a_file();
     let (configuration, mut diagnostics) = read(file, parts, surroundings);
     let lowered = configuration.and_then(|configuration| {
         lower::graph(&configuration, surroundings).map_err(|problems| diagnostics.extend(problems)).ok()

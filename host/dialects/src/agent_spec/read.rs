@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
+use hotcell_graph::{Courtesy, closest};
 
 use super::builder::Builder;
 use super::model::Configuration;
@@ -28,6 +28,7 @@ pub fn read(
     parts: &[Part],
     surroundings: &dyn Surroundings,
 ) -> (Option<Configuration>, Vec<Diagnostic>) {
+    let _courtesy = Courtesy::for_a_file();
     let mut diagnostics = Vec::new();
     let mut documents = Vec::new();
     for file in std::iter::once(file).chain(parts.iter().map(|part| &part.file)) {

@@ -1,14 +1,19 @@
 //! What the steps of a workflow are to each other: what they wait for, where routers lead, what they write and read.
 
+use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 
-use hotcell_graph::Place;
-use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use hotcell_graph::{Place, Reachability};
+use indexmap::{IndexMap, IndexSet};
 
 use super::files::Files;
 use super::read_step::did_you_mean;
 use super::schema::{Body, Given, Prompt, STEPS, Step, Workflow};
 use crate::document::SourceText;
+
+/// Steps that are taken to find out which of the routers before two steps leads to which of them.
+const MAX_STEPS: usize = 5_000_000;
 
 /// Checks a workflow and those that it runs.
 pub(super) fn workflow(workflow: &Workflow, files: &Files<'_>) {
@@ -18,6 +23,7 @@ pub(super) fn workflow(workflow: &Workflow, files: &Files<'_>) {
 /// `around` are the entries that the state has from outside.
 fn check(workflow: &Workflow, files: &Files<'_>, around: &HashSet<String>) {
     let graph = Dependencies::of(workflow, files);
+    let ids: IndexSet<&str> = workflow.steps.iter().map(|step| &*step.id.value).collect();
     graph.circles(files);
     graph.routers(files);
     graph.collisions(files);
@@ -28,7 +34,7 @@ fn check(workflow: &Workflow, files: &Files<'_>, around: &HashSet<String>) {
         known.extend(written(step).map(|(place, _)| place.root().to_string()));
     }
     for step in &workflow.steps {
-        reads(workflow, step, &known, files);
+        reads(&ids, step, &known, files);
         if let Body::Subworkflow(child) = &step.body {
             let mut around = if child.is_isolated { HashSet::new() } else { known.clone() };
             around.extend(child.input.iter().map(|(key, _)| key.to_string()));
@@ -57,7 +63,10 @@ struct Dependencies<'w> {
     /// The steps that each waits for, by their places
     of: Vec<Vec<usize>>,
     /// All that each waits for, also by way of others
-    all: Vec<HashSet<usize>>,
+    all: Reachability,
+    /// The routers before each step that was asked for, each with the step to which it leads there
+    routed: Vec<OnceCell<Vec<(usize, usize)>>>,
+    steps_left: Cell<usize>,
 }
 
 impl<'w> Dependencies<'w> {
@@ -68,33 +77,19 @@ impl<'w> Dependencies<'w> {
         let mut of = Vec::with_capacity(steps.len());
         for step in steps {
             let mut own: Vec<usize> = Vec::new();
+            let mut known = HashSet::new();
             for name in &step.depends_on {
                 match by_id.get(&**name) {
-                    Some(place) if own.contains(place) => {}
+                    Some(place) if !known.insert(*place) => {}
                     Some(place) => own.push(*place),
                     None => files.report(unknown_step(step, "`depends_on`", name, &by_id)),
                 }
             }
             of.push(own);
         }
-        let mut graph = Dependencies { workflow, by_id, of, all: Vec::new() };
-        graph.all = graph.closure();
-        graph
-    }
-
-    /// All that each step waits for.
-    fn closure(&self) -> Vec<HashSet<usize>> {
-        let reach = |from: usize| {
-            let mut seen = HashSet::new();
-            let mut open = self.of[from].clone();
-            while let Some(step) = open.pop() {
-                if seen.insert(step) {
-                    open.extend(&self.of[step]);
-                }
-            }
-            seen
-        };
-        (0..self.of.len()).map(reach).collect()
+        let all = Reachability::of(&of);
+        let routed = vec![OnceCell::new(); steps.len()];
+        Dependencies { workflow, by_id, of, all, routed, steps_left: Cell::new(MAX_STEPS) }
     }
 
     fn step(&self, place: usize) -> &'w Step {
@@ -105,13 +100,16 @@ impl<'w> Dependencies<'w> {
     fn circles(&self, files: &Files<'_>) {
         let mut told: HashSet<usize> = HashSet::new();
         for start in 0..self.of.len() {
-            if !self.all[start].contains(&start) || told.contains(&start) {
+            if !self.all.leads(start, start) || told.contains(&start) {
                 continue;
+            }
+            if files.is_full_of(Severity::Error) {
+                return;
             }
             let way = self.way_back(start);
             told.extend(&way);
             // All that is on a circle with it belongs to what is told.
-            told.extend(self.all[start].iter().filter(|step| self.all[**step].contains(&start)));
+            told.extend((0..self.of.len()).filter(|step| self.all.leads(start, *step) && self.all.leads(*step, start)));
             let names: Vec<&str> = way.iter().chain([&start]).map(|place| &*self.step(*place).id.value).collect();
             let step = self.step(start);
             let message = format!("the steps wait for each other: {}", names.join(" -> "));
@@ -155,43 +153,77 @@ impl<'w> Dependencies<'w> {
 
     /// Reports steps that write one place and neither of which waits for the other.
     fn collisions(&self, files: &Files<'_>) {
-        let steps = &self.workflow.steps;
-        let writes: Vec<(usize, &Place, &Span)> = steps
-            .iter()
-            .enumerate()
-            .flat_map(|(place, step)| step.output.iter().map(move |target| (place, &target.place, &target.span)))
-            .collect();
-        for (number, (first, place, span)) in writes.iter().enumerate() {
-            for (second, other, again) in &writes[number + 1..] {
-                let is_one = place == other;
-                let ordered = self.all[*first].contains(second) || self.all[*second].contains(first);
-                if !is_one || ordered || self.exclusive(*first, *second) {
-                    continue;
+        let mut writers: IndexMap<String, Vec<(usize, &Span)>> = IndexMap::new();
+        for (step, target) in
+            self.workflow.steps.iter().enumerate().filter_map(|(at, step)| Some((at, step.output.as_ref()?)))
+        {
+            writers.entry(target.place.to_string()).or_default().push((step, &target.span));
+        }
+        let is_strict = self.workflow.config.strict_outputs;
+        for (place, writers) in &writers {
+            for (number, (first, span)) in writers.iter().enumerate() {
+                if files.is_full_of(if is_strict { Severity::Error } else { Severity::Warning }) {
+                    return;
                 }
-                let (one, two) = (&*self.step(*first).id, &*self.step(*second).id);
-                let message = format!("the steps `{one}` and `{two}` may run side by side, and both write `{place}`");
-                let mut told =
-                    match self.workflow.config.strict_outputs {
+                for (second, again) in &writers[number + 1..] {
+                    if self.all.leads(*first, *second) || self.all.leads(*second, *first) {
+                        continue;
+                    }
+                    let is_exclusive = self.exclusive(*first, *second);
+                    if self.steps_left.get() == 0 {
+                        let message = "the workflow is too large to be checked: too many routers lead to steps that write one place";
+                        files.report(Diagnostic::error(message).at(again).help("give the steps different outputs"));
+                        return;
+                    }
+                    if is_exclusive {
+                        continue;
+                    }
+                    let (one, two) = (&*self.step(*first).id, &*self.step(*second).id);
+                    let message =
+                        format!("the steps `{one}` and `{two}` may run side by side, and both write `{place}`");
+                    let told = match is_strict {
                         true => Diagnostic::error(message)
                             .help("give them different outputs, or let one depend on the other"),
                         false => Diagnostic::warning(message)
                             .help("the one that ends last wins; give them different outputs"),
                     };
-                told = told.at(again).node(two).related(span, "first here");
-                files.report(told);
+                    files.report(told.at(again).node(two).related(span, "first here"));
+                }
             }
         }
     }
 
     /// Whether a router leads to one of two steps at most.
     fn exclusive(&self, first: usize, second: usize) -> bool {
-        let routed = |step: usize| -> Vec<(usize, usize)> {
-            let with_itself = self.all[step].iter().copied().chain([step]);
-            let by_router = |step: usize| self.of[step].iter().map(move |before| (*before, step));
-            with_itself.flat_map(by_router).filter(|(before, _)| targets(self.step(*before)).next().is_some()).collect()
-        };
-        let second = routed(second);
-        routed(first).iter().any(|(router, step)| second.iter().any(|(other, way)| router == other && step != way))
+        let (first, second) = (self.routed(first), self.routed(second));
+        self.takes(first.len() + second.len());
+        // Where each router leads: to one step, or to several.
+        let mut ways: HashMap<usize, Option<usize>> = HashMap::new();
+        for (router, step) in second {
+            ways.entry(*router).and_modify(|way| *way = way.filter(|way| way == step)).or_insert(Some(*step));
+        }
+        first.iter().any(|(router, step)| ways.get(router).is_some_and(|way| *way != Some(*step)))
+    }
+
+    fn routed(&self, step: usize) -> &[(usize, usize)] {
+        self.routed[step].get_or_init(|| {
+            let mut routed = Vec::new();
+            for step in (0..self.of.len()).filter(|other| self.all.leads(step, *other)).chain([step]) {
+                if !self.takes(1 + self.of[step].len()) {
+                    break;
+                }
+                let routers = self.of[step].iter().filter(|before| targets(self.step(**before)).next().is_some());
+                routed.extend(routers.map(|router| (*router, step)));
+            }
+            routed
+        })
+    }
+
+    /// Takes so many steps, if there are so many left.
+    fn takes(&self, steps: usize) -> bool {
+        let rest = self.steps_left.get().checked_sub(steps);
+        self.steps_left.set(rest.unwrap_or_default());
+        rest.is_some()
     }
 }
 
@@ -214,10 +246,13 @@ fn unknown_step(step: &Step, who: &str, name: &SourceText, known: &HashMap<&str,
 }
 
 /// Warns of what is read and written by nobody.
-fn reads(workflow: &Workflow, step: &Step, known: &HashSet<String>, files: &Files<'_>) {
+fn reads(ids: &IndexSet<&str>, step: &Step, known: &HashSet<String>, files: &Files<'_>) {
     let mut places: Vec<(Place, Span)> = Vec::new();
     let mut template = |prompt: &Prompt| {
         for broken in prompt.template.broken() {
+            if files.is_full_of(Severity::Warning) {
+                break;
+            }
             let told = Diagnostic::warning(format!("the step will fail: {}", broken.problem));
             files.report(told.at(&prompt.text.span_of(broken.range.clone())).node(&*step.id));
         }
@@ -257,17 +292,16 @@ fn reads(workflow: &Workflow, step: &Step, known: &HashSet<String>, files: &File
         }
     }
     for (place, span) in places {
+        if files.is_full_of(Severity::Warning) {
+            return;
+        }
         let root = place.root();
         if known.contains(&**root) {
             let named = (&**root == STEPS).then(|| place.without_root()).flatten();
-            let Some(of_step) =
-                named.filter(|named| workflow.steps.iter().all(|step| *step.id.value != **named.root()))
-            else {
-                continue;
-            };
+            let Some(of_step) = named.filter(|named| !ids.contains(&**named.root())) else { continue };
             let told = Diagnostic::warning(format!("`state.{place}`: there is no step `{}` here", of_step.root()));
             let told = told.at(&span).node(&*step.id);
-            let near = did_you_mean(of_step.root(), workflow.steps.iter().map(|step| &*step.id.value));
+            let near = did_you_mean(of_step.root(), ids.iter().copied());
             files.report(near.map_or(told.clone(), |near| told.help(near)));
             continue;
         }

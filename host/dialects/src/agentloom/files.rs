@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::{Diagnostic, SourceFile, Span};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, Span};
 
 use super::schema::{Agent, Workflow};
 use super::{read, read_agent};
@@ -47,6 +47,11 @@ impl<'s> Files<'s> {
 
     pub(super) fn report(&self, diagnostic: Diagnostic) {
         document::report(&mut self.diagnostics.borrow_mut(), diagnostic);
+    }
+
+    /// Whether no diagnostic of this severity is taken any more.
+    pub(super) fn is_full_of(&self, severity: Severity) -> bool {
+        !document::has_room(&self.diagnostics.borrow(), severity)
     }
 
     pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {

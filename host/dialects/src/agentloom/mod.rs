@@ -20,6 +20,7 @@ mod schemas;
 
 use std::sync::Arc;
 
+use hotcell_graph::Courtesy;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
 use hotcell_graph::ir::Graph;
 
@@ -38,6 +39,7 @@ pub struct Loaded {
 
 /// Reads, checks and lowers a workflow or an agent.
 pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
+    let _courtesy = Courtesy::for_a_file();
     let files = Files::new(file, surroundings);
     let mut graph = match is_agent(&file.text) {
         true => files.entry_agent(file).map(|agent| lower_agent::entry(&agent)),

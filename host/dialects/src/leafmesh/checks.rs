@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use hotcell_graph::Key;
-use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use hotcell_graph::{Key, Reachability};
 
 use super::functions::{self, Function, ModelTool};
 use super::read::did_you_mean;
@@ -27,7 +27,12 @@ pub(super) const OF_PEOPLE: [&str; 8] = [
 /// Checks a mesh; what is wrong is reported.
 pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
     let agents = mesh.agents.iter().map(|agent| (&*agent.name, agent)).collect();
-    let checks = Checks { mesh, reading, agents };
+    let calls = mesh
+        .agents
+        .iter()
+        .flat_map(|agent| agent.edges.iter().map(move |edge| (&*agent.name, &*edge.target)))
+        .collect();
+    let checks = Checks { mesh, reading, agents, calls };
     for agent in &mesh.agents {
         checks.names_of(agent);
         checks.fan_in(agent);
@@ -52,6 +57,8 @@ struct Checks<'c, 'r, 'd> {
     reading: &'c Reading<'r, 'd>,
     /// By their names
     agents: HashMap<&'c str, &'c Agent>,
+    /// Who calls whom
+    calls: HashSet<(&'c str, &'c str)>,
 }
 
 impl<'c> Checks<'c, '_, '_> {
@@ -110,7 +117,7 @@ impl<'c> Checks<'c, '_, '_> {
                     self.unknown(name, &span, "`wait_for`", Some(&agent.name));
                     continue;
                 };
-                if contributor.edges.iter().all(|edge| *edge.target != *agent.name) {
+                if !self.calls.contains(&(&*contributor.name, &*agent.name)) {
                     let message = format!("`wait_for` waits for `{name}`, which never calls `{}`", agent.name);
                     let help = format!("add `{}` to `can_call` of `{name}`", agent.name);
                     self.report(Diagnostic::warning(message).at(&span).node(&*agent.name).help(help));
@@ -124,15 +131,19 @@ impl<'c> Checks<'c, '_, '_> {
         if agent.yields.is_empty() {
             return;
         }
+        let declared: HashSet<&str> = agent.yields.iter().map(|(name, _)| &**name).collect();
         let is_human = agent.body.agent_type() == AgentType::Human;
         for condition in agent.edges.iter().filter_map(|edge| edge.condition.as_ref()) {
             for field in condition.condition.entries() {
                 let is_known = &*field == "from_agent"
                     || field.starts_with('_')
                     || (is_human && OF_PEOPLE.contains(&&*field))
-                    || agent.yields.iter().any(|(name, _)| *name == field);
+                    || declared.contains(&*field);
                 if is_known {
                     continue;
+                }
+                if self.reading.reader.is_full_of(Severity::Warning) {
+                    return;
                 }
                 let message =
                     format!("a condition names `{field}`, which `yields` of `{}` does not declare", agent.name);
@@ -264,11 +275,19 @@ impl<'c> Checks<'c, '_, '_> {
     /// Warns of circles whose edges are all unconditional, each once.
     fn circles(&self) {
         let always = |agent: &'c Agent| agent.edges.iter().filter(|edge| edge.condition.is_none());
+        let places: HashMap<&str, usize> =
+            self.mesh.agents.iter().enumerate().map(|(place, agent)| (&*agent.name, place)).collect();
+        let targets = |agent: &'c Agent| -> Vec<usize> {
+            always(agent).filter_map(|edge| places.get(&*edge.target).copied()).collect()
+        };
+        let reach = Reachability::of(&self.mesh.agents.iter().map(targets).collect::<Vec<_>>());
         let mut told: BTreeSet<&str> = BTreeSet::new();
-        let outside = self.outside_of_circles();
-        for start in &self.mesh.agents {
-            if told.contains(&*start.name) || outside.contains(&*start.name) {
+        for (place, start) in self.mesh.agents.iter().enumerate() {
+            if told.contains(&*start.name) || !reach.leads(place, place) {
                 continue;
+            }
+            if self.reading.reader.is_full_of(Severity::Warning) {
+                return;
             }
             // The way to each agent that always follows, by who comes before it.
             let mut before: HashMap<&str, &'c Agent> = HashMap::new();
@@ -308,30 +327,5 @@ impl<'c> Checks<'c, '_, '_> {
             );
             self.report(Diagnostic::warning(message).at(&edge.target.span).node(&*start.name).help(help));
         }
-    }
-
-    /// Agents that are in no circle of edges without a condition: those from which all such edges lead to an end.
-    fn outside_of_circles(&self) -> HashSet<&'c str> {
-        let mut callers: HashMap<&str, Vec<&'c str>> = HashMap::new();
-        let mut left: HashMap<&str, usize> = HashMap::new();
-        for agent in &self.mesh.agents {
-            let always = agent.edges.iter().filter(|edge| edge.condition.is_none());
-            let targets = always.filter_map(|edge| self.agent(&edge.target));
-            let count = targets.map(|target| callers.entry(&target.name).or_default().push(&agent.name)).count();
-            left.insert(&agent.name, count);
-        }
-        let mut open: Vec<&'c str> = self.agents.keys().copied().filter(|name| left[name] == 0).collect();
-        let mut outside = HashSet::new();
-        while let Some(name) = open.pop() {
-            outside.insert(name);
-            for caller in callers.remove(name).unwrap_or_default() {
-                let Some(count) = left.get_mut(caller) else { continue };
-                *count -= 1;
-                if *count == 0 {
-                    open.push(caller);
-                }
-            }
-        }
-        outside
     }
 }

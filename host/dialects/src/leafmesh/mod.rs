@@ -44,9 +44,9 @@ mod watching;
 
 use std::sync::Arc;
 
-use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
 use hotcell_graph::ir::Graph;
+use hotcell_graph::{Courtesy, Value};
 
 use crate::document::{self, Reader};
 use crate::surroundings::Surroundings;
@@ -95,6 +95,7 @@ pub fn variables_of(text: &str) -> Vec<String> {
 
 /// Reads, checks and lowers a mesh.
 pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
+    let _courtesy = Courtesy::for_a_file();
     let (document, mut diagnostics) = document::parse(file);
     let Some(document) = document else { return Loaded { diagnostics, ..Loaded::default() } };
     let (document, of_variables) = interpolate::interpolate(document, surroundings);

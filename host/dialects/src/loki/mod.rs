@@ -24,6 +24,7 @@ mod spawning;
 
 use std::sync::Arc;
 
+use hotcell_graph::Courtesy;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile, Span};
 use hotcell_graph::ir::Graph;
 
@@ -101,6 +102,7 @@ fn load_with(
     file: &Arc<SourceFile>,
     read_and_lower: impl FnOnce(&Document, &mut Vec<Diagnostic>) -> (Declarations, Option<Graph>),
 ) -> Loaded {
+    let _courtesy = Courtesy::for_a_file();
     let (document, mut diagnostics) = document::parse(file);
     let (declarations, graph) = match &document {
         Some(document) => read_and_lower(document, &mut diagnostics),

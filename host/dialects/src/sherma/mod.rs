@@ -19,10 +19,9 @@ mod skills;
 
 use std::sync::Arc;
 
-use hotcell_graph::Key;
-use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile, Span};
 use hotcell_graph::ir::Graph;
+use hotcell_graph::{Courtesy, Key, closest};
 
 use crate::document::{self, Document, Reader};
 use crate::remote::Remote;
@@ -76,6 +75,7 @@ pub enum Choice<'a> {
 
 /// Reads, checks and lowers a file.
 pub fn load(file: &Arc<SourceFile>, choice: Choice<'_>, surroundings: &dyn Surroundings) -> Loaded {
+    let _courtesy = Courtesy::for_a_file();
     let (document, diagnostics) = document::parse(file);
     let mut loaded = Loaded { diagnostics, ..Loaded::default() };
     if let Some(mut document) = document {

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hotcell_dialects::loki;
-use hotcell_graph::diagnostic::{Severity, SourceFile, render};
+use hotcell_dialects::{agentloom, leafmesh, loki};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 
 use crate::shown::{files_in, snapshots_in};
 use crate::surroundings::Fake;
@@ -168,6 +168,65 @@ fn the_branches_of_all_maps_have_a_size_together() {
     );
     let shared = graph(&format!("{}{long}", maps(&|_| "s0".to_owned())));
     assert!(says(&shared, "have too many nodes and edges together"));
+}
+
+/// Names are compared to offer one of them in place of a wrong one. Of wrong ones a file may have any number.
+#[test]
+fn no_number_of_wrong_names_is_compared_with_all_others() {
+    let name = |start: &str, at: usize| format!("{}{at:04}", start.repeat(90));
+    let list = |start: &str, number: usize| (0..number).map(|at| name(start, at)).collect::<Vec<_>>();
+    let file = |name: &str, text: String| Arc::new(SourceFile { name: name.into(), text });
+
+    let calls = list("b", 400).join("}, {agent: ");
+    let agent = |at| {
+        let id = name("a", at);
+        format!("  {id}: {{agent_type: programmatic, communication_type: chain, can_call: [{{agent: {calls}}}]}}\n")
+    };
+    let agents: String = (0..150).map(agent).collect();
+    let mesh = format!("name: x\nmanager: {{enabled: false}}\nagents:\n{agents}entry_points: []\n");
+    let found = leafmesh::load(&file("mesh.yaml", mesh), &Fake).diagnostics;
+    assert!(found.iter().any(|one| one.message.contains("which does not exist")), "{:?}", found.first());
+
+    let waited = list("b", 100).join(", ");
+    let step = |at| {
+        let id = name("a", at);
+        format!("- {{id: {id}, type: llm_call, depends_on: [{waited}], prompt: hi, output: o{at}}}\n")
+    };
+    let workflow = format!("name: w\nstate: {{}}\nsteps:\n{}", (0..1_200).map(step).collect::<String>());
+    let found = agentloom::load(&file("loom.yaml", workflow), &Fake).diagnostics;
+    assert!(found.iter().any(|one| one.message.contains("which does not exist")), "{:?}", found.first());
+
+    let references: String = list("c", 100_000).iter().map(|name| format!("{{{{{name}}}}}")).collect();
+    let keys = list("d", 2_000).join(": x, ");
+    let text = format!(
+        "name: g\nversion: '1.0'\nstart: a\nnodes:\n  a: {{ type: llm, prompt: '{references}', state_updates: {{{keys}: x}}, \
+         next: done }}\n  done: {{ type: end, output: x }}\n"
+    );
+    assert!(says(&load(text), "nothing in the graph writes"));
+}
+
+/// Every two steps of these are looked at, which may be told of two hundred times.
+#[test]
+fn steps_of_a_workflow_are_compared_within_bounds() {
+    let load = |steps: String| {
+        let text = format!("name: w\nstate: {{}}\nsteps:\n{steps}");
+        agentloom::load(&Arc::new(SourceFile { name: "loom.yaml".into(), text }), &Fake).diagnostics
+    };
+    let step = |at: usize, before: &str, output: &str| {
+        format!("- {{id: a{at}, type: llm_call, depends_on: [{before}], prompt: hi, output: {output}}}\n")
+    };
+    let says = |found: &[Diagnostic], part: &str| found.iter().any(|one| one.message.contains(part));
+    let found = load((0..3_900).map(|at| step(at, "", "o")).collect());
+    assert!(says(&found, "may run side by side"), "{:?}", found.first());
+    // Each waits for all before it.
+    let found = load((0..3_900).map(|at| step(at, &format!("a{}", at - at.min(1)), "o")).collect());
+    assert!(says(&found, "wait for each other: a0 -> a0") && !says(&found, "may run side by side"));
+    let routers: String = (0..60)
+        .map(|at| format!("- {{id: r{at}, type: router, conditions: [{{expression: 'True', target: a0}}]}}\n"))
+        .collect();
+    let before = (0..60).map(|at| format!("r{at}")).collect::<Vec<_>>().join(", ");
+    let found = load(routers + &(0..1_500).map(|at| step(at, &before, "o")).collect::<String>());
+    assert!(says(&found, "is too large to be checked"), "{:?}", found.first());
 }
 
 /// Each of these is looked through once: a text of seven megabytes, half of it braces.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Severity, Span};
 
 use super::super::schema::{Body, Node, Source};
@@ -98,7 +99,7 @@ pub(super) fn fallbacks_of_agents(check: &Check<'_>) {
 /// Advice for a name that should be that of a node.
 pub(super) fn no_such_node(check: &Check<'_>, name: &str) -> String {
     let ids = || check.nodes().iter().map(|node| &*node.id.value);
-    if let Some(near) = check.closest(name, ids()) {
+    if let Some(near) = closest(name, ids()) {
         return format!("did you mean `{near}`?");
     }
     const SHOWN: usize = 12;

@@ -18,7 +18,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::branches::Branches;
@@ -30,8 +29,6 @@ use edges::Edge;
 /// Steps that all rules together may take: edges that are followed, nodes that are compared. No graph that somebody wrote takes a
 /// hundredth of them; a small file of edges from everywhere to everywhere can ask for any number.
 const MAX_STEPS: u64 = 100_000_000;
-/// Letters that are compared with each other to offer a name in place of one that is none, at most; then none is offered.
-const MAX_COMPARED: u64 = 1_000_000_000;
 
 /// Checks a graph file. With `validate_before_run: false` only what is needed to run at all remains.
 pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surroundings) {
@@ -46,7 +43,6 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
         edges,
         branches: Branches::of(source),
         steps_left: Cell::new(MAX_STEPS),
-        compared_left: Cell::new(MAX_COMPARED),
         reached: RefCell::default(),
     };
     flow::start(&check);
@@ -93,7 +89,6 @@ struct Check<'a> {
     edges: Vec<Vec<Edge<'a>>>,
     branches: Branches<'a>,
     steps_left: Cell<u64>,
-    compared_left: Cell<u64>,
     /// What was reached from nodes that were asked for
     reached: RefCell<HashMap<usize, Rc<[bool]>>>,
 }
@@ -118,17 +113,6 @@ impl<'a> Check<'a> {
                 false
             }
         }
-    }
-
-    /// The name that is most like `word`, as long as names are compared.
-    fn closest<'n>(&self, word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-        let may_be_compared = |candidate: &&str| {
-            let letters = (1 + word.len() * candidate.len()) as u64;
-            let left = self.compared_left.get();
-            self.compared_left.set(left.saturating_sub(letters));
-            left > letters
-        };
-        closest(word, candidates.take_while(may_be_compared))
     }
 
     fn nodes(&self) -> &'a [Node] {

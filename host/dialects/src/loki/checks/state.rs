@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
-use hotcell_graph::{Braces, ir};
+use hotcell_graph::{Braces, closest, ir};
 
 use super::super::schema::{Body, Node};
 use super::super::{INPUT_KEY, placeholders};
@@ -103,7 +103,7 @@ pub(super) fn references(check: &Check<'_>) {
                     continue;
                 }
                 // A script may write it; but who writes `draft` rarely means something else by `drfat`.
-                let near = check.closest(key, written.iter().map(|key| &**key));
+                let near = closest(key, written.iter().map(|key| &**key));
                 let is_form_of = |near: &&str| near.starts_with(&**key) || key.starts_with(*near);
                 if let Some(near) = near.filter(|near| key.len() > 3 && !is_form_of(near)) {
                     let message = format!(
@@ -118,7 +118,7 @@ pub(super) fn references(check: &Check<'_>) {
                 continue;
             }
             let message = format!("nothing in the graph writes `{key}`, which node `{}` refers to", node.id.value);
-            let help = match check.closest(key, written.iter().map(|key| &**key).chain(items.iter().copied())) {
+            let help = match closest(key, written.iter().map(|key| &**key).chain(items.iter().copied())) {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                 None => match scoped_elsewhere(node, key) {
                     Some(help) => help,
