@@ -199,9 +199,8 @@ impl Lowering<'_, '_, '_> {
                 (Action::Call(Box::new(action)), to_messages(message))
             }
             Body::Transform(text) => {
-                let keys: Arc<[Key]> = self.agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
                 let value = formula(text, "`expression`", &self.names.written())?;
-                (Action::Spread(SpreadAction { value, keys: Some(keys) }), Vec::new())
+                (Action::Spread(SpreadAction { value, keys: Some(Arc::clone(&self.names.keys)) }), Vec::new())
             }
             Body::SetState(values) => (Action::Pass, self.updates(node, values, false)?),
             Body::Interrupt(value) => {
@@ -276,9 +275,9 @@ impl Lowering<'_, '_, '_> {
     ) -> Option<Vec<Update>> {
         let mut updates = Vec::with_capacity(values.len());
         for (key, text) in values {
-            let known = self.agent.fields.iter().map(|field| &*field.name);
             let is_reported = &*key.value == MESSAGES && self.agent.lacks_conversation();
-            if !is_reported && !known.clone().any(|field| field == &*key.value) {
+            if !is_reported && !self.names.has(&key.value) {
+                let known = self.agent.fields.iter().map(|field| &*field.name);
                 let error = self.error(&node.name, format!("the state has no field `{}`", key.value), &key.span);
                 let help = match closest(&key.value, known) {
                     Some(near) => format!("did you mean `{near}`?"),

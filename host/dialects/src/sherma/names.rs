@@ -3,6 +3,7 @@
 //! The first style names fields of the state by themselves, the later one as fields of `state`. Which one a file has is
 //! decided by what it uses; a file that uses both is refused.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
@@ -54,7 +55,8 @@ impl Style {
 pub(super) fn style(source: &Source, reader: &Reader<'_>) -> Option<Style> {
     let mut first: [Option<(Span, String)>; 2] = [None, None];
     for agent in &source.agents {
-        let is_field = |name: &str| agent.fields.iter().any(|field| &*field.name == name);
+        let fields: HashSet<&str> = agent.fields.iter().map(|field| &*field.name.value).collect();
+        let is_field = |name: &str| fields.contains(name);
         for text in expressions(agent) {
             for root in root_names(text) {
                 let style = match &*root.name {
@@ -95,21 +97,20 @@ pub(super) struct Names<'r, 'd> {
     plain: Vocabulary,
     with_reply: Vocabulary,
     /// What values are needed for that are written to the fields of the state
-    writes: Vec<(Key, Wanted<'static>)>,
+    writes: BTreeMap<Key, Wanted<'static>>,
+    /// The fields of the state, in their order
+    pub(super) keys: Arc<[Key]>,
 }
 
 impl<'r, 'd> Names<'r, 'd> {
     pub(super) fn new(source: &Source, agent: &Agent, style: Style, reader: &'r Reader<'d>) -> Self {
-        let mut fields: Vec<Variable> = agent.fields.iter().map(variable).collect();
-        fields.push(HIDDEN.into());
-        // That it is missing is said once, and not wherever an expression names it.
-        if agent.lacks_conversation() && agent.fields.iter().all(|field| &*field.name != MESSAGES) {
-            fields.push(MESSAGES.into());
-        }
+        // That the conversation is missing is said once, and not wherever an expression names it.
+        let is_reported = agent.lacks_conversation() && agent.fields.iter().all(|field| &*field.name != MESSAGES);
+        let hidden = [HIDDEN.into()].into_iter().chain(is_reported.then(|| MESSAGES.into()));
         let plain = Vocabulary {
             constants: constants(source),
             locals: Vec::new(),
-            fields,
+            fields: agent.fields.iter().map(variable).chain(hidden).collect(),
             bare: style == Style::Bare,
             state: (style == Style::State).then(|| STATE.into()),
         };
@@ -122,7 +123,8 @@ impl<'r, 'd> Names<'r, 'd> {
             };
             (Arc::clone(&field.name.value), wanted)
         };
-        Names { reader, plain, with_reply, writes: agent.fields.iter().map(write).collect() }
+        let keys = agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
+        Names { reader, plain, with_reply, writes: agent.fields.iter().map(write).collect(), keys }
     }
 
     /// An expression on the state.
@@ -143,7 +145,12 @@ impl<'r, 'd> Names<'r, 'd> {
 
     /// What a value is needed for that is written to this field.
     pub(super) fn written_to(&self, field: &str) -> &Wanted<'static> {
-        self.writes.iter().find(|(name, _)| **name == *field).map_or(&Wanted::Anything, |(_, wanted)| wanted)
+        self.writes.get(field).unwrap_or(&Wanted::Anything)
+    }
+
+    /// Whether the state has this field.
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.writes.contains_key(field)
     }
 
     /// What a map is needed for whose entries are written to the state.

@@ -11,6 +11,7 @@
 
 mod infer;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::evaluate::Evaluation;
@@ -66,7 +67,7 @@ pub enum Wanted<'w> {
     /// A value for a field that is declared so, which nobody enforces: it is a doubt if it cannot be one
     Declared(ValueType),
     /// A map whose entries are written: its keys, and what their values are needed for
-    Writes(&'w [(Key, Wanted<'w>)]),
+    Writes(&'w BTreeMap<Key, Wanted<'w>>),
 }
 
 /// What the parts that take nothing from outside may cost, in steps and bytes of text, all together.
@@ -211,10 +212,10 @@ impl<'c> Checker<'c> {
         }
     }
 
-    fn demand_write(&mut self, key: &Part, value: &Part, fields: &[(Key, Wanted<'_>)]) -> Result<()> {
+    fn demand_write(&mut self, key: &Part, value: &Part, fields: &BTreeMap<Key, Wanted<'_>>) -> Result<()> {
         let Node::Constant(Value::Text(name)) = &key.node else { return Ok(()) };
-        let Some((_, wanted)) = fields.iter().find(|(field, _)| field == name) else {
-            let known = fields.iter().map(|(field, _)| &**field);
+        let Some(wanted) = fields.get(name) else {
+            let known = fields.keys().map(|field| &**field);
             return Err(Finding::new(key, words::no_state_field(known, name)));
         };
         // What is doubtful in it was found before.

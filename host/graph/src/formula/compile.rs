@@ -6,7 +6,7 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, L
 
 use super::functions::TYPES;
 use super::parse::{Offsets, outside_of_texts};
-use super::{Fold, FormulaError, Function, Node, Part, Variable, Vocabulary, words};
+use super::{Fold, FormulaError, Function, Node, Part, Vocabulary, words};
 use crate::suggest::closest;
 use crate::value::{Key, List, Number, Value};
 
@@ -148,10 +148,10 @@ impl<'c> Compiler<'c> {
             return Ok(Node::Local(place));
         }
         let vocabulary = self.vocabulary;
-        if is_among(&vocabulary.locals, name) {
+        if vocabulary.locals.iter().any(|local| *local.name == *name) {
             return Ok(Node::Name(name.into()));
         }
-        let is_field = is_among(&vocabulary.fields, name);
+        let is_field = vocabulary.fields.get(name).is_some();
         if vocabulary.bare && is_field {
             return Ok(Node::Name(name.into()));
         }
@@ -160,17 +160,16 @@ impl<'c> Compiler<'c> {
         }
         if vocabulary.state.as_deref() == Some(name) {
             let help =
-                vocabulary.fields.first().map(|field| format!("name one of its fields: `{name}.{}`", field.name));
+                vocabulary.fields.names().next().map(|field| format!("name one of its fields: `{name}.{field}`"));
             return self.error(id, format!("`{name}` as a whole cannot be a value"), help);
         }
         if vocabulary.bare && self.tested > 0 {
             return Ok(Node::Name(name.into()));
         }
-        let locals = vocabulary.locals.iter().map(|local| &local.name);
-        let known = locals.chain(vocabulary.constants.iter().map(|(name, _)| name));
-        let fields: &[Variable] = if vocabulary.bare { &vocabulary.fields } else { &[] };
-        let known: Vec<&str> = known.chain(fields.iter().map(|field| &field.name)).map(|name| &**name).collect();
-        let help = match (closest(name, known.iter().copied()), &vocabulary.state) {
+        let locals = vocabulary.locals.iter().map(|local| &*local.name);
+        let known = locals.chain(vocabulary.constants.iter().map(|(name, _)| &**name));
+        let known = known.chain(vocabulary.fields.names().filter(|_| vocabulary.bare));
+        let help = match (closest(name, known), &vocabulary.state) {
             (_, Some(state)) if is_field => format!("did you mean `{state}.{name}`?"),
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, _) => format!("a text needs quotes of its own: `\"{name}\"`"),
@@ -181,10 +180,10 @@ impl<'c> Compiler<'c> {
     /// A key of the state that is written out has to be one that the state declares, unless it is tested for.
     fn field(&self, id: u64, name: &str, test: bool) -> Result<()> {
         let fields = &self.vocabulary.fields;
-        if test || self.tested > 0 || is_among(fields, name) {
+        if test || self.tested > 0 || fields.get(name).is_some() {
             return Ok(());
         }
-        let error = words::no_state_field(fields.iter().map(|field| &*field.name), name);
+        let error = words::no_state_field(fields.names(), name);
         self.error(id, error.message, error.advice)
     }
 
@@ -291,10 +290,6 @@ impl<'c> Compiler<'c> {
         let ((condition, step), result) = result?;
         Ok(Node::Fold(Box::new(Fold { range, start, condition, step, result })))
     }
-}
-
-fn is_among(variables: &[Variable], name: &str) -> bool {
-    variables.iter().any(|variable| *variable.name == *name)
 }
 
 /// Pairs of brackets outside of texts, in the order in which they close.

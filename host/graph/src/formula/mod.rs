@@ -17,6 +17,7 @@ mod signatures;
 mod types;
 mod words;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub struct Vocabulary {
     /// Names of values that are bound where the expression is evaluated, beside the state
     pub locals: Vec<Variable>,
     /// The keys of the state
-    pub fields: Vec<Variable>,
+    pub fields: Variables,
     /// Whether keys of the state are names by themselves
     pub bare: bool,
     /// The name under which the state has its keys as fields
@@ -69,6 +70,37 @@ impl<N: Into<Key>> From<N> for Variable {
     /// A name of which nothing is known.
     fn from(name: N) -> Self {
         Variable { name: name.into(), holds: ValueType::any(), enforced: true }
+    }
+}
+
+/// Variables in an order, each found by its name without looking at the others: a state may have thousands, and a file tens of thousands of
+/// expressions.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    all: Vec<Variable>,
+    places: HashMap<Key, usize>,
+}
+
+impl Variables {
+    /// The variable of that name, the first one of several.
+    pub fn get(&self, name: &str) -> Option<&Variable> {
+        self.places.get(name).map(|place| &self.all[*place])
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|variable| &*variable.name)
+    }
+}
+
+impl FromIterator<Variable> for Variables {
+    fn from_iter<I: IntoIterator<Item = Variable>>(all: I) -> Self {
+        let all: Vec<Variable> = all.into_iter().collect();
+        let mut places = HashMap::with_capacity(all.len());
+        for (place, variable) in all.iter().enumerate() {
+            places.entry(Key::clone(&variable.name)).or_insert(place);
+        }
+        Variables { all, places }
     }
 }
 

@@ -136,7 +136,7 @@ fn what_is_wrong_is_said() {
 
 #[test]
 fn numbers_follow_the_specification() {
-    let vocabulary = Vocabulary { fields: vec!["v".into()], bare: true, ..Vocabulary::default() };
+    let vocabulary = Vocabulary { fields: ["v".into()].into_iter().collect(), bare: true, ..Vocabulary::default() };
     let evaluated = |value: &str, source: &str| {
         let mut state = State::default();
         state.set("v".into(), parse_json(value).unwrap());

@@ -99,7 +99,7 @@ pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
 /// One evaluation with many messages in the state.
 fn expressions(theirs: &mut Option<Other>, rounds: usize) -> Result<Vec<Row>, Failure> {
     let vocabulary = Vocabulary {
-        fields: vec!["messages".into(), "c".into()],
+        fields: ["messages".into(), "c".into()].into_iter().collect(),
         state: Some("state".into()),
         ..Vocabulary::default()
     };

@@ -92,8 +92,8 @@ impl Checker<'_> {
     }
 
     fn name(&self, name: &Key) -> ValueType {
-        let known = self.vocabulary.locals.iter().chain(&self.vocabulary.fields).find(|known| known.name == *name);
-        match known {
+        let local = self.vocabulary.locals.iter().find(|local| local.name == *name);
+        match local.or_else(|| self.vocabulary.fields.get(name)) {
             Some(Variable { holds, enforced: true, .. }) => holds.clone(),
             Some(Variable { holds, .. }) if self.trusting && !self.asked.contains(name) => holds.clone(),
             _ => ValueType::any(),

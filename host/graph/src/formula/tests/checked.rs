@@ -1,5 +1,7 @@
 //! What is said of an expression before it is evaluated.
 
+use std::collections::BTreeMap;
+
 use super::super::functions::Function;
 use super::super::{Formula, FormulaError, ValueType, Variable, Vocabulary, Wanted};
 use super::state;
@@ -19,7 +21,9 @@ fn vocabulary() -> Vocabulary {
             Variable { name: "messages".into(), holds: messages, enforced: true },
             "none".into(),
             "raw".into(),
-        ],
+        ]
+        .into_iter()
+        .collect(),
         ..super::vocabulary(true)
     }
 }
@@ -146,11 +150,11 @@ fn what_probably_fails_is_doubted() {
 
 #[test]
 fn what_a_value_is_needed_for_is_known() {
-    let writes: [(Key, Wanted<'_>); 3] = [
+    let writes: BTreeMap<Key, Wanted<'_>> = BTreeMap::from([
         ("messages".into(), Wanted::Messages),
         ("n".into(), Wanted::Declared(ValueType::int())),
         ("name".into(), Wanted::Declared(ValueType::string())),
-    ];
+    ]);
     let all = [
         all_said(&["1", "n", "none", "n > 1"], &Wanted::Condition),
         all_said(&["messages[0]", "\"a\"", "raw.split(\",\")"], &Wanted::List),
