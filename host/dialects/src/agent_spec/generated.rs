@@ -1,5 +1,6 @@
 //! The inputs, outputs and branches that follow from a component's own configuration.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotcell_graph::types::{Type, schema_at};
@@ -219,13 +220,8 @@ fn outside(component: &Component, mapping: &str, properties: Vec<Property>) -> V
 
 /// Properties of several lists, each name once.
 fn united<'p>(lists: impl Iterator<Item = &'p [Property]>) -> Vec<Property> {
-    let mut united: Vec<Property> = Vec::new();
-    for property in lists.flatten() {
-        if united.iter().all(|known| known.title != property.title) {
-            united.push(property.clone());
-        }
-    }
-    united
+    let mut known: HashSet<&str> = HashSet::new();
+    lists.flatten().filter(|property| known.insert(&*property.title)).cloned().collect()
 }
 
 /// The schema of values like this one.

@@ -9,6 +9,9 @@ use super::super::model::{ComponentId, Property};
 use super::control::Control;
 use super::{Checker, names};
 
+/// Steps that a node counts for which is kept for an input.
+const KEPT: usize = 10;
+
 /// Which nodes can feed an input.
 type Feeders<'c> = HashMap<(ComponentId, &'c str), Vec<ComponentId>>;
 
@@ -38,6 +41,10 @@ impl<'c> Checker<'c> {
     ) {
         let by_start = start.is_some_and(|start| sources.contains(&start));
         let is_idle = !control.is_reachable(id);
+        let is_known = sources.is_empty() || by_start || is_idle;
+        if self.is_full() || !is_known && !self.takes(id, control.steps() + sources.len()) {
+            return;
+        }
         let is_fed = !sources.is_empty() && (by_start || is_idle || control.follows_any(id, sources));
         if is_fed {
             return;
@@ -108,6 +115,9 @@ impl<'c> Checker<'c> {
         name: &str,
         known: &[Property],
     ) {
+        if self.is_full() {
+            return;
+        }
         let known = || known.iter().map(|property| &*property.title);
         let message = format!("the node `{}` has no {what} `{name}`", self.name(node));
         let error = Diagnostic::error(message).at(self.component(edge).span_of(field));
@@ -143,9 +153,15 @@ impl<'c> Checker<'c> {
         for &id in &control.nodes {
             for input in &self.component(id).inputs {
                 let sources = outputs.get(&*input.title).map(Vec::as_slice).unwrap_or_default();
+                if !self.takes(id, KEPT * sources.len()) {
+                    return feeders;
+                }
                 feeders.insert((id, &*input.title), sources.iter().map(|(source, _)| *source).collect());
                 for &(source, output) in sources {
-                    if !output.ty.converts_to(&input.ty) && control.follows_any(id, &[source]) {
+                    if output.ty.converts_to(&input.ty) || self.is_full() || !self.takes(id, control.steps()) {
+                        continue;
+                    }
+                    if control.follows_any(id, &[source]) {
                         let error = self.mismatch((source, output), (id, input));
                         let error = error.at(&input.span).help(
                             "without `data_flow_connections` equal names are connected: rename one, or write the edges",

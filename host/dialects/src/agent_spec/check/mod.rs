@@ -11,7 +11,7 @@ mod templates;
 
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 
 use super::ids::Written;
 use super::model::{Component, ComponentId, Configuration};
@@ -19,13 +19,16 @@ use super::names as shown;
 use crate::document::has_room;
 use crate::surroundings::Surroundings;
 
+/// Steps that may be taken to find out which outputs feed which inputs.
+const MAX_STEPS: usize = 100_000_000;
+
 /// Checks a configuration whose components are valid one by one.
 pub(super) fn check(
     configuration: &Configuration,
     written: &[Written],
     surroundings: &dyn Surroundings,
 ) -> Vec<Diagnostic> {
-    let mut checker = Checker { configuration, written, surroundings, diagnostics: Vec::new() };
+    let mut checker = Checker { configuration, written, surroundings, diagnostics: Vec::new(), steps_left: MAX_STEPS };
     for (id, component) in configuration.components() {
         checker.io(id);
         match &*component.component_type {
@@ -54,9 +57,30 @@ struct Checker<'c> {
     written: &'c [Written],
     surroundings: &'c dyn Surroundings,
     diagnostics: Vec<Diagnostic>,
+    steps_left: usize,
 }
 
 impl<'c> Checker<'c> {
+    /// Whether no error is taken any more.
+    fn is_full(&self) -> bool {
+        !has_room(&self.diagnostics, Severity::Error)
+    }
+
+    /// Takes so many steps. If there are not so many left, nothing more is compared, and the configuration is refused.
+    fn takes(&mut self, about: ComponentId, steps: usize) -> bool {
+        let before = self.steps_left;
+        let rest = before.checked_sub(steps);
+        self.steps_left = rest.unwrap_or_default();
+        if rest.is_none() && before > 0 {
+            let error =
+                Diagnostic::error("the configuration is too large to be checked: too many ways lead through it")
+                    .at(&self.written(about).id)
+                    .help("write `data_flow_connections`, or split the flow into several");
+            self.report(about, error);
+        }
+        rest.is_some()
+    }
+
     fn component(&self, id: ComponentId) -> &'c Component {
         self.configuration.component(id)
     }

@@ -1,11 +1,14 @@
 //! What a flow exposes of its ends.
 
+use std::collections::HashMap;
+
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
 
 use super::super::generated::end_nodes;
-use super::super::model::{Component, ComponentId};
+use super::super::model::{Component, ComponentId, Property};
 use super::{Checker, names};
+use crate::document::MAX_DIAGNOSTICS;
 
 impl Checker<'_> {
     /// Checks the outputs of a flow against those of its EndNodes.
@@ -13,24 +16,33 @@ impl Checker<'_> {
         let flow = self.component(id);
         let find = |id| self.component(id);
         let ends: Vec<&Component> = end_nodes(flow, &find).collect();
+        let outputs: Vec<HashMap<&str, &Property>> =
+            ends.iter().map(|end| end.outputs.iter().map(|output| (&*output.title, output)).collect()).collect();
         let mut errors = Vec::new();
-        for (index, end) in ends.iter().enumerate() {
-            for output in &end.outputs {
-                let other = ends[..index].iter().find_map(|other| Some((other, other.output(&output.title)?)));
-                if let Some((other, same)) = other.filter(|(_, same)| !same.ty.is_same_as(&output.ty)) {
-                    let message = format!(
-                        "the output `{}` is of the type {} in the EndNode `{}` and of the type {} in `{}`",
-                        output.title, same.ty, other.shown, output.ty, end.shown
-                    );
-                    let error = Diagnostic::error(message).at(&output.span).related(&same.span, "the other one");
-                    errors.push(error.help("give both the same type, or one of them another title"));
-                }
+        let mut first: HashMap<&str, (&Component, &Property)> = HashMap::new();
+        for (end, output) in ends.iter().flat_map(|end| end.outputs.iter().map(move |output| (*end, output))) {
+            if errors.len() >= MAX_DIAGNOSTICS {
+                break;
+            }
+            let (other, same) = *first.entry(&*output.title).or_insert((end, output));
+            if !same.ty.is_same_as(&output.ty) {
+                let message = format!(
+                    "the output `{}` is of the type {} in the EndNode `{}` and of the type {} in `{}`",
+                    output.title, same.ty, other.shown, output.ty, end.shown
+                );
+                let error = Diagnostic::error(message).at(&output.span).related(&same.span, "the other one");
+                errors.push(error.help("give both the same type, or one of them another title"));
             }
         }
         for output in &flow.outputs {
+            if errors.len() >= MAX_DIAGNOSTICS {
+                break;
+            }
             let title = &output.title;
-            let having: Vec<_> = ends.iter().filter_map(|end| Some((end, end.output(title)?))).collect();
-            let lacking = || ends.iter().filter(|end| end.output(title).is_none()).map(|end| &*end.shown);
+            let having: Vec<_> =
+                ends.iter().zip(&outputs).filter_map(|(end, own)| Some((end, own.get(&**title)?))).collect();
+            let lacking =
+                || ends.iter().zip(&outputs).filter(|(_, own)| !own.contains_key(&**title)).map(|(end, _)| &*end.shown);
             if having.is_empty() && !ends.is_empty() {
                 let mut known: Vec<&str> =
                     ends.iter().flat_map(|end| end.outputs.iter().map(|output| &*output.title)).collect();

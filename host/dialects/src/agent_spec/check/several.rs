@@ -1,13 +1,16 @@
 //! Components that put several flows or agents together.
 
+use std::collections::HashMap;
+
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::{Object, Value};
 
 use super::super::generated::{CAUGHT, DEFAULT_EXCEPTION, EXCEPTION_OUTPUTS};
-use super::super::model::{ComponentId, Piece};
+use super::super::model::{Component, ComponentId, Piece, Property};
 use super::super::schema::Schema;
 use super::super::wayflow::empty_value;
 use super::Checker;
+use crate::document::MAX_DIAGNOSTICS;
 
 /// What an agent of the reference runtime says first if nobody says otherwise.
 const USUAL_MESSAGES: &[&str] = &["Hi! How can I help you?", "N/A", ""];
@@ -18,22 +21,31 @@ impl Checker<'_> {
         let node = self.component(id);
         let flows = node.children("subflows").or_else(|| node.children("flows")).unwrap_or_default();
         let mut errors = Vec::new();
-        for (place, flow) in flows.iter().map(|flow| self.component(*flow)).enumerate() {
-            for other in flows[..place].iter().map(|flow| self.component(*flow)) {
-                for output in flow.outputs.iter().filter(|output| other.output(&output.title).is_some()) {
-                    errors.push(format!(
+        // Each is compared with the first that gives or takes something of that name.
+        let mut gives: HashMap<&str, &Component> = HashMap::new();
+        let mut takes: HashMap<&str, (&Component, &Property)> = HashMap::new();
+        for flow in flows.iter().map(|flow| self.component(*flow)) {
+            if errors.len() >= MAX_DIAGNOSTICS {
+                break;
+            }
+            for output in &flow.outputs {
+                match gives.get(&*output.title) {
+                    Some(other) => errors.push(format!(
                         "the flows `{}` and `{}` run side by side and both give `{}`: rename one of the outputs",
                         other.shown, flow.shown, output.title
-                    ));
+                    )),
+                    None => {
+                        gives.insert(&*output.title, flow);
+                    }
                 }
-                for input in &flow.inputs {
-                    let same = other.input(&input.title).filter(|same| !same.ty.is_same_as(&input.ty));
-                    errors.extend(same.map(|same| {
-                        format!(
-                            "the flows `{}` and `{}` run side by side and take `{}` as {} and as {}",
-                            other.shown, flow.shown, input.title, same.ty, input.ty
-                        )
-                    }));
+            }
+            for input in &flow.inputs {
+                let (other, same) = *takes.entry(&*input.title).or_insert((flow, input));
+                if !same.ty.is_same_as(&input.ty) {
+                    errors.push(format!(
+                        "the flows `{}` and `{}` run side by side and take `{}` as {} and as {}",
+                        other.shown, flow.shown, input.title, same.ty, input.ty
+                    ));
                 }
             }
         }
