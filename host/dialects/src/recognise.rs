@@ -18,18 +18,18 @@ pub enum Dialect {
 /// The language of a file by its name and text; none if it is none that is known. Cheap, and does not depend on the
 /// file being well formed: a broken file of a known name is still of that language, so that its errors are reported.
 pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
+    let keys = Keys::of(text);
+    let has = |key: &str| keys.has(key);
     // A flow has `nodes` too; these keys no other language has.
-    if has_any_top_level_key(text, &["component_type", "agentspec_version", "$component_ref", "$referenced_components"])
-    {
+    if ["component_type", "agentspec_version", "$component_ref", "$referenced_components"].into_iter().any(has) {
         return Some(Dialect::AgentSpec);
     }
     // Agents of sherma have a graph; what only a mesh has tells it from them, also where one of these is misspelt.
     let of_meshes = ["agent_type", "entry_points", "can_call", "communication_type"];
-    if has_key(text, "agents") && of_meshes.iter().any(|key| text.contains(key)) && !has_key(text, "manifest_version") {
+    if has("agents") && !has("manifest_version") && of_meshes.iter().any(|key| text.contains(key)) {
         return Some(Dialect::LeafMesh);
     }
     // Steps are a list there, and no graph of another language has such a list at its top.
-    let has = |key: &str| has_key(text, key);
     if has("steps") && !has("nodes") && (has("name") || text.contains("type:") || text.contains("\"type\"")) {
         return Some(Dialect::AgentLoom);
     }
@@ -53,18 +53,54 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     is_agent_spec.then_some(Dialect::AgentSpec)
 }
 
-/// Whether the top of a text, JSON or YAML, has this key.
-pub(crate) fn has_key(text: &str, key: &str) -> bool {
-    has_any_top_level_key(text, &[key])
+/// Keys by which a language is recognised.
+const KEYS: [&str; 15] = [
+    "component_type",
+    "agentspec_version",
+    "$component_ref",
+    "$referenced_components",
+    "agents",
+    "manifest_version",
+    "steps",
+    "nodes",
+    "name",
+    "start",
+    "system_prompt",
+    "memory",
+    "loop_policy",
+    "output_schema",
+    "constraints",
+];
+
+/// Which of these keys the top of a text has. It is looked through once: it may be large.
+struct Keys([bool; KEYS.len()]);
+
+impl Keys {
+    fn of(text: &str) -> Self {
+        let mut keys = Keys([false; KEYS.len()]);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim_start().starts_with('{') {
+            json_keys(text).for_each(|key| keys.note(key));
+        } else {
+            text.lines().filter_map(key_of_line).for_each(|key| keys.note(key));
+        }
+        keys
+    }
+
+    fn note(&mut self, key: &str) {
+        if let Some(place) = KEYS.iter().position(|known| *known == key) {
+            self.0[place] = true;
+        }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        KEYS.iter().zip(self.0).any(|(known, is_there)| is_there && *known == key)
+    }
 }
 
-/// Whether the top of a text, JSON or YAML, has one of these keys.
-fn has_any_top_level_key(text: &str, keys: &[&str]) -> bool {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim_start().starts_with('{') {
-        return json_keys(text).any(|key| keys.contains(&key));
-    }
-    keys.iter().any(|key| has_top_level_key(text, key))
+/// Whether the top of a text, JSON or YAML, has one of the keys by which a language is recognised.
+pub(crate) fn has_key(text: &str, key: &str) -> bool {
+    Keys::of(text).has(key)
 }
 
 /// The keys of the outermost object of a JSON text, as far as it is one.
@@ -102,17 +138,34 @@ fn end_of_string(text: &str) -> Option<usize> {
     })
 }
 
-/// Whether a line without indentation begins with this key.
-fn has_top_level_key(yaml: &str, key: &str) -> bool {
-    yaml.lines().any(|line| {
-        let rest = line.strip_prefix(['"', '\'']).unwrap_or(line).strip_prefix(key);
-        rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
-    })
+/// The key with which a line without indentation begins.
+fn key_of_line(line: &str) -> Option<&str> {
+    let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
+    let end = line.find(|sign: char| !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '$')))?;
+    let (key, rest) = line.split_at(end);
+    rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':').then_some(key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_key_that_is_asked_for_is_looked_for() {
+        for key in KEYS {
+            for text in [format!("{key}: x\n"), format!("a: 1\n'{key}' :\n"), format!(r#"{{"{key}": 1}}"#)] {
+                assert!(has_key(&text, key), "{text}");
+            }
+            for text in [
+                format!(" {key}: x\n"),
+                format!("{key}s: x\n"),
+                format!("{key}\n"),
+                format!(r#"{{"a": {{"{key}": 1}}}}"#),
+            ] {
+                assert!(!has_key(&text, key), "{text}");
+            }
+        }
+    }
 
     #[test]
     fn name_or_content_tells() {
