@@ -15,6 +15,19 @@ const WEBHOOK: &str = "webhook";
 /// The member of an input that is a conversation; its last message is the text for an agent that takes none.
 const MESSAGES: &str = "messages";
 
+/// Bytes of JSON that the metadata of a run or a thread has. They are part of lists of a thousand.
+const MOST_METADATA: usize = 64 << 10;
+
+/// Refuses metadata that is too large.
+pub(crate) fn check_metadata(metadata: &Object) -> Result<(), Problem> {
+    let size = serde_json::to_vec(metadata).map_or(0, |json| json.len());
+    if size > MOST_METADATA {
+        let detail = format!("`metadata` has {size} bytes of JSON, and {MOST_METADATA} at most");
+        return Err(Problem::unprocessable(detail).with("limit", MOST_METADATA));
+    }
+    Ok(())
+}
+
 /// What a run of an agent is given: a text, or an object with values by their names.
 pub(crate) fn run_input(
     agent: &Agent,
@@ -23,6 +36,7 @@ pub(crate) fn run_input(
     thread: Option<String>,
     metadata: Object,
 ) -> Result<RunInput, Problem> {
+    check_metadata(&metadata)?;
     let mut arguments = match input {
         None | Some(Value::Null) => Object::new(),
         Some(Value::Object(object)) => object,

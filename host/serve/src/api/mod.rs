@@ -17,6 +17,7 @@ mod inbox;
 mod items;
 mod keys;
 mod langgraph;
+mod listed;
 pub(crate) mod mcp;
 mod metrics;
 mod openai;

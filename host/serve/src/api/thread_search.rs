@@ -11,6 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::langgraph::thread_state;
+use super::listed::Listed;
 use super::params::MOST;
 use super::threads::{self, ThreadStatus, ThreadView};
 use super::{agents, extract};
@@ -206,11 +207,11 @@ async fn search(
         status: wanted.status,
         ids: wanted.ids,
     };
-    let mut views = Vec::new();
+    let mut views = Listed::new();
     for thread in which.find(&server, query).await? {
-        views.push(threads::whole_view(&server, thread).await?);
+        views.push(threads::whole_view(&server, thread).await?)?;
     }
-    Ok(Json(views))
+    Ok(Json(views.into_all()))
 }
 
 /// Which threads are counted.

@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use super::langgraph::{AssistantRunView, ThreadState, no_subgraphs, thread_state};
 use super::params::Query;
 use super::{agents, extract};
+use crate::input::check_metadata;
 use crate::live::Begun;
 use crate::once;
 use crate::problem::{Problem, shown};
@@ -228,7 +229,9 @@ async fn create(
     let name = once::take_name().unwrap_or_else(RunId::random);
     let id = wanted.thread_id.unwrap_or_else(|| name.to_string());
     check_id(&id)?;
-    let thread = match server.store().create_thread(&id, &wanted.metadata.unwrap_or_default())? {
+    let metadata = wanted.metadata.unwrap_or_default();
+    check_metadata(&metadata)?;
+    let thread = match server.store().create_thread(&id, &metadata)? {
         Some(thread) => thread,
         None if wanted.if_exists == Some(IfExists::DoNothing) || once::is_repeat() => find(&server, &id)?,
         None => {
@@ -270,6 +273,9 @@ async fn change(
     Path(id): Path<String>,
     extract::Json(patch): extract::Json<ThreadPatch>,
 ) -> Result<Json<ThreadView>, Problem> {
+    let mut metadata = find(&server, &id)?.metadata;
+    metadata.extend(patch.metadata.clone());
+    check_metadata(&metadata)?;
     let thread = server.store().change_thread(&id, &patch.metadata)?.ok_or_else(|| no_thread(&id))?;
     Ok(Json(view(&server, thread).await?))
 }

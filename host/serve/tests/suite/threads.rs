@@ -43,6 +43,32 @@ async fn a_thread_is_made_found_changed_and_removed() {
     assert_eq!(problem(desk.delete("/threads/a-1")).await["status"], 404);
 }
 
+/// A thousand threads of three megabytes each were one reply of three gigabytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_threads_and_of_states_have_a_size() {
+    let desk = Desk::with(&[ECHO]).await;
+    let long = "x".repeat(70_000);
+    let refused = problem(desk.post("/threads", json!({ "metadata": { "a": long } }))).await;
+    assert_eq!((refused["status"].clone(), refused["limit"].clone()), (json!(422), json!(65536)), "{refused}");
+    let run = json!({ "input": "x", "metadata": { "a": long } });
+    assert_eq!(problem(desk.post("/runs", run)).await["limit"], 65536);
+    ok(desk.post("/threads", json!({ "thread_id": "t0", "metadata": { "a": long[..40_000] } }))).await;
+    let more = json!({ "metadata": { "b": long[..40_000] } });
+    assert_eq!(problem(desk.client.patch(format!("{}/threads/t0", desk.url)).json(&more)).await["limit"], 65536);
+
+    let input = "x".repeat(3 << 20);
+    for at in 0..12 {
+        let run = json!({ "thread_id": format!("t{at}"), "if_not_exists": "create", "input": input });
+        ok(desk.post("/runs/wait", run)).await;
+    }
+    let refused = problem(desk.post("/threads/search", json!({ "limit": 1000 }))).await;
+    assert_eq!(refused["status"], 422, "{refused}");
+    let room = refused["limit"].as_u64().unwrap();
+    assert!((1..12).contains(&room), "{refused}");
+    let found = ok(desk.post("/threads/search", json!({ "limit": room }))).await;
+    assert_eq!(found.as_array().unwrap().len() as u64, room);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_has_one_run_at_a_time() {
     let desk = Desk::with(&[SLOW]).await;

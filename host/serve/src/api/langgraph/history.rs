@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use super::interrupts::{self, Interrupt};
 use super::stream::values_of;
+use crate::api::listed::Listed;
 use crate::api::params::Query;
 use crate::api::{agents, extract, threads};
 use crate::problem::{Problem, shown};
@@ -322,7 +323,7 @@ async fn states_before(
     let Some(source) = thread.agent else { return Ok(Vec::new()) };
     let mut query =
         RunQuery { thread: Some(id.to_owned()), sources: Some(vec![source]), limit: 100, ..RunQuery::default() };
-    let mut states = Vec::new();
+    let mut states = Listed::new();
     loop {
         let page = server.runs().store().list(&query).await?;
         for run in page.runs {
@@ -334,16 +335,16 @@ async fn states_before(
             before = None;
             let run = server.runs().find(run.id.as_str()).await?;
             // One more, from which the last one followed.
-            states.extend(states_of(server, id, &run, until, limit + 1 - states.len()).await?);
+            states_of(server, id, &run, until, limit + 1, &mut states).await?;
             if states.len() > limit {
-                return Ok(following(states, limit));
+                return Ok(following(states.into_all(), limit));
             }
         }
         query.after = page.next;
         if query.after.is_none() {
             return match before {
                 Some((run, _)) => Err(Problem::not_found(format!("the thread has no run `{}`", shown(&run)))),
-                None => Ok(following(states, limit)),
+                None => Ok(following(states.into_all(), limit)),
             };
         }
     }
@@ -375,14 +376,16 @@ fn before(wanted: &Value) -> Result<(String, u64), Problem> {
         .ok_or_else(|| Problem::unprocessable("`before` has to be the `checkpoint_id` of a state of the history"))
 }
 
-/// The last states of a run before an entry, the newest first.
+/// Adds the last states of a run before an entry, the newest first, until there are so many.
 async fn states_of(
     server: &Server,
     thread: &str,
     run: &RunRecord,
     until: u64,
     limit: usize,
-) -> Result<Vec<ThreadState>, Problem> {
+    states: &mut Listed<ThreadState>,
+) -> Result<(), Problem> {
+    let limit = limit - states.len();
     let mut fold = server.runs().fold_of(run).await?;
     let history = server.runs().store().entries(&run.id, 0, usize::MAX).await?;
     let open = interrupts::open(server, run).await?;
@@ -396,7 +399,11 @@ async fn states_of(
             }
         }
     }
-    let mut states: Vec<ThreadState> = Vec::with_capacity(kept.len());
+    // What is asked is asked where the run is now.
+    let mut asked = match until {
+        u64::MAX => open.iter().map(|open| Interrupt::of(&open.question)).collect(),
+        _ => Vec::new(),
+    };
     for (at, fold) in kept.into_iter().rev() {
         let NumberedEntry { number, at, entry } = at;
         let Fact::Completed(Completed { next, .. }) = entry.fact else { continue };
@@ -410,12 +417,8 @@ async fn states_of(
             metadata: crate::input::metadata_of(run),
             created_at: Some(time(at)),
             tasks: Vec::new(),
-            interrupts: Vec::new(),
-        });
+            interrupts: std::mem::take(&mut asked),
+        })?;
     }
-    // What is asked is asked where the run is now.
-    if let Some(newest) = states.first_mut().filter(|_| until == u64::MAX) {
-        newest.interrupts = open.iter().map(|open| Interrupt::of(&open.question)).collect();
-    }
-    Ok(states)
+    Ok(())
 }
