@@ -84,12 +84,16 @@ impl Store {
         })
     }
 
-    /// Items, in the order of their namespaces and keys.
-    pub(crate) fn items(&self, wanted: &Wanted) -> Result<Vec<Item>, StoreError> {
+    /// Hands items over, in the order of their namespaces and keys, until they are not taken any more.
+    pub(crate) fn items<E: From<StoreError>>(
+        &self,
+        wanted: &Wanted,
+        mut take: impl FnMut(Item) -> Result<(), E>,
+    ) -> Result<(), E> {
         let fits = |item: &Item| wanted.filter.iter().all(|(name, value)| item.value.get(name) == Some(value));
-        let (mut found, mut left_out) = (Vec::new(), 0);
+        let (mut found, mut left_out) = (0, 0);
         let (mut namespace, mut key) = (String::new(), String::new());
-        while found.len() < wanted.limit {
+        while found < wanted.limit {
             let page: Vec<Item> = self.scan(|connection| {
                 connection
                     .prepare_cached(&format!(
@@ -105,12 +109,13 @@ impl Store {
             for item in page.into_iter().filter(fits) {
                 if left_out < wanted.offset {
                     left_out += 1;
-                } else if found.len() < wanted.limit {
-                    found.push(item);
+                } else if found < wanted.limit {
+                    found += 1;
+                    take(item)?;
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The namespaces that have items and that are `wanted`, each once, in their order.
@@ -196,7 +201,13 @@ mod tests {
         }
         let keys = |prefix: &str, filter: Value, limit, offset| -> Vec<String> {
             let wanted = Wanted { prefix: prefix.to_owned(), filter: object(filter), limit, offset };
-            store.items(&wanted).expect("read").into_iter().map(|item| item.key).collect()
+            let mut keys = Vec::new();
+            let mut take = |item: Item| {
+                keys.push(item.key);
+                Ok::<(), StoreError>(())
+            };
+            store.items(&wanted, &mut take).expect("read");
+            keys
         };
         assert_eq!(keys("a", json!({}), 9, 0), ["1", "2", "3"]);
         assert_eq!(keys("a.b", json!({}), 9, 0), ["2", "3"]);

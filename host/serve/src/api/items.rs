@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::listed::Listed;
 use super::params::bad;
 use super::{agents, extract};
 use crate::items::{Item, MOST_BYTES, MOST_ITEMS, Wanted};
@@ -271,8 +272,9 @@ async fn search(
     ])?;
     let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
     let prefix = prefix(&wanted.namespace_prefix.unwrap_or_default())?;
-    let items = server.store().items(&Wanted { prefix, filter, limit, offset })?;
-    Ok(Json(ItemsFound { items: items.into_iter().map(ItemView::of).collect() }))
+    let mut items = Listed::new();
+    server.store().items(&Wanted { prefix, filter, limit, offset }, |item| items.push(ItemView::of(item)))?;
+    Ok(Json(ItemsFound { items: items.into_all() }))
 }
 
 /// Which namespaces are wanted.

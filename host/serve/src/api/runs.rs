@@ -18,6 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::langgraph::{self, AssistantRun};
+use super::listed::Listed;
 use super::params::Query;
 use super::{agents, extract, threads};
 use crate::access::Asker;
@@ -445,6 +446,9 @@ struct EntryPage {
     status: StatusView,
 }
 
+/// Entries that are read at once: each may have megabytes.
+const ENTRIES_AT_ONCE: usize = 20;
+
 /// List the entries of a run: everything that was committed of it
 #[utoipa::path(
     get, path = "/runs/{run_id}/entries", tag = "Runs", security(("key" = ["run", "operate"])),
@@ -464,8 +468,24 @@ async fn entries(
     let limit = query.limit(100)?;
     query.end()?;
     let run = server.runs().find(&run).await?.id;
-    let page = server.runs().store().entries(&run, after, limit).await?;
-    let next = page.entries.last().filter(|_| page.entries.len() == limit).map(|last| last.number);
-    let entries = page.entries.iter().map(|entry| EntryView::of(&run, entry)).collect();
-    Ok(Json(EntryPage { entries, next, status: StatusView::of(page.status) }))
+    let mut entries = Listed::new();
+    let mut last = after;
+    loop {
+        let wanted = (limit - entries.len()).min(ENTRIES_AT_ONCE);
+        let page = server.runs().store().entries(&run, last, wanted).await?;
+        let is_whole = page.entries.len() < wanted;
+        let mut is_full = false;
+        for entry in &page.entries {
+            // The next page begins with what has no room.
+            if entries.push(EntryView::of(&run, entry)).is_err() {
+                is_full = true;
+                break;
+            }
+            last = entry.number;
+        }
+        if is_full || is_whole || entries.len() == limit {
+            let next = (is_full || !is_whole).then_some(last);
+            return Ok(Json(EntryPage { entries: entries.into_all(), next, status: StatusView::of(page.status) }));
+        }
+    }
 }

@@ -83,3 +83,19 @@ async fn what_is_no_item_is_refused_and_keeps_nothing() {
     let kept = ok(desk.post("/store/items/search", json!({}))).await;
     assert_eq!(kept["items"], json!([]));
 }
+
+/// Of 35 megabytes a search gives what has room, and says how much that is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_found_has_a_size() {
+    let desk = Desk::with(&[ECHO]).await;
+    let text = "x".repeat(255_000);
+    for at in 0..140 {
+        let item = json!({ "namespace": ["a"], "key": format!("k{at}"), "value": { "text": text } });
+        assert_eq!(desk.put(item).await / 100, 2);
+    }
+    let search = |limit: u64| desk.post("/store/items/search", json!({ "namespace_prefix": ["a"], "limit": limit }));
+    let refused = problem(search(1000)).await;
+    assert_eq!(refused["status"], 422, "{refused}");
+    let room = refused["limit"].as_u64().unwrap();
+    assert_eq!(ok(search(room)).await["items"].as_array().unwrap().len() as u64, room);
+}
