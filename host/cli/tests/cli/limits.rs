@@ -61,3 +61,16 @@ fn a_run_writes_to_its_journal_what_the_folder_allows_and_no_more() {
     let told = desk.told(&["runs", "retry", &failed, "--revision", "current"]);
     assert!(told.starts_with("exit code: 0"), "{told}");
 }
+
+/// Each of them was compared with the names of all scripts, and told.
+#[test]
+fn what_settings_name_in_vain_is_told_up_to_a_number() {
+    let graph = "name: x\nversion: \"1.0\"\nstart: done\nnodes:\n  done: { type: end, output: done }\n";
+    let desk = Desk::with(graph, &[]);
+    let grants: String =
+        (0..3_000).map(|at| format!("[grants.\"{}{at}.sh\"]\nclock = \"coarse\"\n", "b".repeat(100))).collect();
+    desk.write("hotcell.toml", &grants);
+    let told = desk.told(&["check", "."]);
+    assert!(told.starts_with("exit code: 0"), "{told}");
+    assert_eq!(told.matches("has no effect").count(), 200);
+}

@@ -1,12 +1,18 @@
 //! What `hotcell.toml` says of what an agent does not have: most often it is misspelt.
 
-use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::{Courtesy, closest};
 use hotcell_plugins::{SETTINGS_FILE, Settings};
+use indexmap::IndexSet;
 
 use crate::knowledge::GRANT_PREFIX;
 use crate::permissions::FILE_GRANTS;
 use crate::servers::PREFIX;
+
+/// What is told of one file of settings. It may be a stranger's, and name any number of things.
+const MOST_TOLD: usize = 200;
+/// Import paths that are looked for in the text of an agent's file.
+const MOST_IMPORTS: usize = 1000;
 
 /// What an agent has that settings may be about.
 pub(crate) struct Known<'a> {
@@ -21,8 +27,9 @@ pub(crate) struct Known<'a> {
     pub(crate) text: &'a str,
 }
 
-/// What the settings say of what the agent does not have, each with the name that they have for it.
+/// What the settings say of what the agent does not have, each with the name that they have for it; the first of these, if there are many.
 pub(crate) fn unmatched<'s>(settings: &'s Settings, known: &Known<'_>) -> Vec<(&'s str, Diagnostic)> {
+    let _courtesy = Courtesy::for_a_file();
     let mut found = Vec::new();
     for (kind, name) in settings.entries() {
         let (what, all, prefix): (&str, Vec<&str>, &str) = match name {
@@ -39,6 +46,9 @@ pub(crate) fn unmatched<'s>(settings: &'s Settings, known: &Known<'_>) -> Vec<(&
         if all.contains(&own) {
             continue;
         }
+        if found.len() == MOST_TOLD {
+            break;
+        }
         let warning =
             Diagnostic::warning(format!("`{}` in `{SETTINGS_FILE}` has no effect: {what} `{own}`", table(kind, name)));
         let help = match closest(own, all.iter().copied()) {
@@ -50,30 +60,31 @@ pub(crate) fn unmatched<'s>(settings: &'s Settings, known: &Known<'_>) -> Vec<(&
         };
         found.push((name, warning.help(help)));
     }
-    for name in settings.optional_hooks().filter(|name| !known.hooks.contains(name)) {
+    for name in settings.optional_hooks().filter(|name| !known.hooks.contains(name)).take(MOST_TOLD) {
         let warning = Diagnostic::warning(format!(
             "`optional` under `[hooks]` in `{SETTINGS_FILE}` names `{name}`, and there is no hook plugin of that name"
         ));
         found.push((name, with_near(warning, name, known.hooks.iter().copied())));
     }
     let (sources, granted) = settings.secret_names();
-    let granted: Vec<&str> = granted.collect();
-    for name in sources.filter(|name| !granted.contains(name)) {
+    let granted: IndexSet<&str> = granted.collect();
+    for name in sources.filter(|name| !granted.contains(name)).take(MOST_TOLD) {
         let warning = Diagnostic::warning(format!(
             "`[secrets]` in `{SETTINGS_FILE}` says where `{name}` comes from, and nothing is granted that secret"
         ));
         found.push((name, with_near(warning, name, granted.iter().copied())));
     }
-    for path in settings.imports().filter(|path| !known.text.contains(path)) {
+    for path in settings.imports().take(MOST_IMPORTS).filter(|path| !known.text.contains(path)).take(MOST_TOLD) {
         let warning = format!("`{SETTINGS_FILE}` says what `{path}` means, which this file does not import");
         let warning = Diagnostic::warning(warning);
         found.push((path, warning.help("below `[imports]` stand import paths as the file writes them")));
     }
-    for (written, path) in settings.directories().filter(|(_, path)| !path.is_dir()) {
+    for (written, path) in settings.directories().filter(|(_, path)| !path.is_dir()).take(MOST_TOLD) {
         let what = if path.exists() { "is not a directory" } else { "does not exist" };
         let warning = format!("the granted directory `{written}` in `{SETTINGS_FILE}` {what}");
         found.push((written, Diagnostic::warning(warning).help(format!("it would be `{}`", path.display()))));
     }
+    found.truncate(MOST_TOLD);
     found
 }
 
