@@ -45,11 +45,11 @@ impl Narrator {
     }
 
     fn tell(&self, line: &str) {
-        self.screen.line(&self.screen.paint(DIM, &format!("▸ {line}")));
+        self.screen.line(&self.screen.paint(DIM, &format!("▸ {}", hanging(line))));
     }
 
     fn warn(&self, line: &str) {
-        self.screen.line(&self.screen.paint(WARNING, &format!("▸ {line}")));
+        self.screen.line(&self.screen.paint(WARNING, &format!("▸ {}", hanging(line))));
     }
 
     fn counts<T>(&self, look: impl FnOnce(&mut Counts) -> T) -> T {
@@ -170,7 +170,7 @@ impl Narrator {
             }
             Event::RunFailed { node, .. } => {
                 let node = node.map_or(String::new(), |node| format!(" at {node}"));
-                self.screen.line(&self.screen.paint(ERROR, &format!("▸ graph failed{node}")));
+                self.screen.line(&self.screen.paint(ERROR, &format!("▸ graph failed{}", hanging(&node))));
             }
             Event::RunWaiting { questions, .. } => {
                 let questions = counted(questions.len() as u64, "question");
@@ -223,6 +223,17 @@ pub(crate) fn revision(digest: &str, current: bool, changed: &[String]) -> Strin
     }
 }
 
+/// A text whose further lines are indented, so that only what hotcell tells begins at the left. Names may have lines, too.
+fn hanging(text: &str) -> String {
+    let mut lines = text.split('\n');
+    let mut hanging = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        let indent = if line.starts_with("    ") { "" } else { "    " };
+        hanging.push_str(&format!("\n{indent}{line}"));
+    }
+    hanging
+}
+
 /// The beginning and the end of a text of many lines, indented.
 fn indented(text: &str) -> String {
     const FIRST: usize = 3;
@@ -261,6 +272,12 @@ pub(crate) fn short(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_begins_a_line_of_its_own() {
+        assert_eq!(hanging("a\n▸ graph done in 0.00s\nok"), "a\n    ▸ graph done in 0.00s\n    ok");
+        assert_eq!(hanging("a: b\n    c"), "a: b\n    c");
+    }
 
     #[test]
     fn of_many_lines_the_first_and_the_last_are_told() {

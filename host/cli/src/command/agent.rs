@@ -23,7 +23,8 @@ pub(super) fn perform(context: &Context, arguments: Agent) -> Result<Exit, Failu
         print_data(&text)?;
         return Ok(Exit::Done);
     }
-    let mut lines = vec![format!("{} ({})", loaded.graph.name, path.display())];
+    let mut lines =
+        vec![format!("{} ({})", one_line(&loaded.graph.name, SHOWN), one_line(&path.to_string_lossy(), usize::MAX))];
     if let Some(description) = &loaded.graph.description {
         lines.push(format!("  {}", in_one_line(description)));
     }
@@ -44,7 +45,7 @@ fn in_one_line(description: &str) -> String {
 }
 
 fn described(one: &InspectedLoop) -> Vec<String> {
-    let mut lines = vec![format!("{}", one.name)];
+    let mut lines = vec![one_line(&one.name, SHOWN)];
     let mut add = |what: &str, text: String| lines.push(format!("  {what:<15}{text}"));
     add("model", one.model.clone().unwrap_or_else(|| "chosen when it is run".to_owned()));
     if one.tools.is_empty() {
@@ -52,7 +53,7 @@ fn described(one: &InspectedLoop) -> Vec<String> {
     }
     for (number, tool) in one.tools.iter().enumerate() {
         let kind = if tool.kind == "agent" { " (agent)" } else { "" };
-        let text = format!("{}{kind}  {}", tool.name, in_one_line(&tool.description));
+        let text = format!("{}{kind}  {}", one_line(&tool.name, SHOWN), in_one_line(&tool.description));
         add(if number == 0 { "tools" } else { "" }, text.trim_end().to_owned());
     }
     let requests = match (one.max_requests, one.at_cap) {

@@ -10,6 +10,7 @@ use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::narration::counted;
 use crate::screen::GOOD;
+use crate::untrusted::one_line;
 
 pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failure> {
     let host = context.host(HostArguments { without_runs: true, ..arguments.more.into() })?;
@@ -40,7 +41,7 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
         }
         if let Some(agent) = agent {
             let good = if context.colours_output() { format!("{GOOD}ok{GOOD:#}") } else { "ok".into() };
-            print(&format!("{good}: {} ({})", path.display(), described(&agent)))?;
+            print(&format!("{good}: {} ({})", one_line(&path.to_string_lossy(), usize::MAX), described(&agent)))?;
         }
     }
     let exit = if errors > 0 { Exit::Refused } else { Exit::Done };
@@ -56,11 +57,18 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
     Ok(exit)
 }
 
+/// Letters of names that are shown.
+const NAMES_SHOWN: usize = 10_000;
+
 /// What is in a file that is all right.
 fn described(agent: &Agent) -> String {
     let what = match &agent.names[..] {
-        [] | [_] => format!("graph `{}`, {}", agent.graph.name, counted(agent.graph.len() as u64, "node")),
-        several => format!("agents `{}`", several.join("`, `")),
+        [] | [_] => format!(
+            "graph `{}`, {}",
+            one_line(&agent.graph.name, NAMES_SHOWN),
+            counted(agent.graph.len() as u64, "node")
+        ),
+        several => format!("agents `{}`", one_line(&several.join("`, `"), NAMES_SHOWN)),
     };
     match agent.style {
         Some(style) => format!("{what}; {style}"),

@@ -196,7 +196,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
 /// A question with what may be answered, over several lines; with its id where it is one of several.
 pub(super) fn describe_question(question: &Question, several: bool, strong: &dyn Fn(&str) -> String) -> String {
     let id = if several { format!(" [{}]", question.id) } else { String::new() };
-    let mut text = format!("{} ({}){id}", strong("?"), question.node);
+    let mut text = format!("{} ({}){id}", strong("?"), one_line(&question.node, 200));
     for line in lines(&asked(question)).lines() {
         text.push_str(&format!("\n    {line}"));
     }

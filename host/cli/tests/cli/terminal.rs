@@ -232,3 +232,28 @@ fn a_capability_is_granted_on_the_terminal_and_by_no_key_that_is_pressed_too_oft
     let (code, stdout, seen) = talk.end();
     assert_eq!((code, stdout.as_str()), (Some(0), "Ada\n"), "{seen}");
 }
+
+/// Names with line ends in them, and behind these what hotcell might say.
+#[test]
+fn no_name_of_a_stranger_begins_a_line_of_its_own() {
+    let graph = r#"name: "x`, 2 nodes)\nok: other (graph `y"
+version: "1.0"
+start: "a\n▸ graph done in 0.00s\nok"
+nodes:
+  "a\n▸ graph done in 0.00s\nok": { type: script, script: scripts/a.py, next: "q\nerror: c" }
+  "q\nerror: c": { type: end, output: Z }
+"#;
+    let desk = Desk::with(graph, &[("a.py", "print('{}')\n")]);
+    desk.write("e\nok: all is well/graph.yaml", graph);
+    desk.write("f\nerror: bad/graph.yaml", "name: x\nnonsense: 1\n");
+    for arguments in [&["check", "."][..], &["check", "e\nok: all is well"], &["agent", "inspect", "."]] {
+        let told = desk.told(arguments);
+        let forged = told.lines().filter(|line| line.starts_with("ok: other") || line.starts_with("ok: all")).count();
+        assert_eq!((told.starts_with("exit code: 0"), forged), (true, 0), "{told}");
+    }
+    let told = desk.told(&["check", "f\nerror: bad"]);
+    assert!(told.contains("f\\nerror: bad/graph.yaml") && !told.contains("\nerror: bad"), "{told}");
+    let told = desk.told(&["run", "."]);
+    let done = told.lines().filter(|line| line.starts_with("▸ graph done")).count();
+    assert_eq!((done, told.lines().any(|line| line.starts_with("error:"))), (1, false), "{told}");
+}

@@ -102,7 +102,7 @@ fn piece<'a>(file: &'a SourceFile, lines: Range<usize>, marks: Vec<Mark<'a>>) ->
     if lines.len() > WHOLE {
         let at = marks.first().map_or(lines.start, |mark| mark.range.start);
         let (line, column) = file.line_column(at);
-        return Origin::path(file.name.as_str()).line(line).char_column(column).into();
+        return Origin::path(shown_name(file)).line(line).char_column(column).into();
     }
     let annotations = marks.into_iter().map(|Mark { range, kind, label }| {
         let within = range.start.saturating_sub(lines.start)..range.end.saturating_sub(lines.start);
@@ -111,9 +111,21 @@ fn piece<'a>(file: &'a SourceFile, lines: Range<usize>, marks: Vec<Mark<'a>>) ->
     let first = file.line_column(lines.start).0;
     Snippet::source(&file.text[lines.clone()])
         .line_start(first)
-        .path(file.name.as_str())
+        .path(shown_name(file))
         .annotations(annotations.collect::<Vec<_>>())
         .into()
+}
+
+/// The name of a file on one line: whoever names a folder may put line ends into it, and what looks like an answer behind them.
+fn shown_name(file: &SourceFile) -> String {
+    let mut shown = String::with_capacity(file.name.len());
+    for character in file.name.chars() {
+        match character.is_control() {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// The lines that a place lies in, with one before and the end of the last.
