@@ -209,6 +209,7 @@ impl RunStore for MemoryStore {
     }
 
     async fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
+        query.words()?;
         let runs = self.runs();
         let mut page = RunPage::default();
         let skipped = match &query.after {

@@ -91,6 +91,9 @@ pub enum JournalError {
     /// A page of a list was to begin somewhere else than where one ended
     #[error("`{0}` is not where a page begins")]
     NoSuchPage(String),
+    /// More words are looked for than at once
+    #[error("a search has 64 words at most, and this one has {0}")]
+    TooManyWords(usize),
     /// It is not among what the store keeps of runs, or not any more
     #[error("`{0}` is not kept in the journal")]
     NotKept(String),
@@ -228,6 +231,26 @@ pub struct RunQuery {
     pub after: Option<String>,
     /// How many at most
     pub limit: usize,
+}
+
+/// Words that are looked for at once. What it takes grows faster than their number.
+const MOST_WORDS: usize = 64;
+
+impl RunQuery {
+    /// The words that are looked for; none if no text is.
+    pub(crate) fn words(&self) -> Result<Option<Vec<&str>>, JournalError> {
+        let Some(text) = &self.text else { return Ok(None) };
+        let words: Vec<&str> = words(text).collect();
+        match words.len() {
+            ..=MOST_WORDS => Ok(Some(words)),
+            many => Err(JournalError::TooManyWords(many)),
+        }
+    }
+}
+
+/// The words of a text.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 /// A page of runs, the newest first.

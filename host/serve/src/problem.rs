@@ -205,6 +205,7 @@ impl From<JournalError> for Problem {
                 "no page begins at `{}`; `next` of the page before says where one does",
                 shown(&after)
             )),
+            JournalError::TooManyWords(_) => Problem::unprocessable(error.to_string()),
             JournalError::Exists(_)
             | JournalError::Busy(_)
             | JournalError::ThreadBusy(_)

@@ -348,6 +348,7 @@ fn exit_of_journal(error: &JournalError) -> Exit {
         | JournalError::Expired { .. }
         | JournalError::NotKept(_)
         | JournalError::NoSuchPage(_)
+        | JournalError::TooManyWords(_)
         | JournalError::DamagedArtefact(_)
         | JournalError::Ended { .. } => Exit::Refused,
         JournalError::Store { .. }

@@ -8,7 +8,7 @@ use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
 use crate::projection::RunStatus;
-use crate::store::{RunQuery, RunRecord, RunSummary};
+use crate::store::{RunQuery, RunRecord, RunSummary, words};
 use crate::timers::Timers;
 
 /// A run, and how it stands.
@@ -173,10 +173,6 @@ impl Run {
                 wanted.peek().is_some() && wanted.all(|wanted| words(&text).any(|word| word.starts_with(wanted)))
             })
     }
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 pub(super) fn locked(run: &Mutex<Run>) -> MutexGuard<'_, Run> {

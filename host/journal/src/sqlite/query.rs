@@ -173,12 +173,8 @@ impl Shared {
         if let Some(before) = query.before {
             add("created < ?".to_owned(), vec![Sql::Integer(microseconds(before))]);
         }
-        if let Some(text) = &query.text {
-            let words: Vec<String> = text
-                .split(|c: char| !c.is_alphanumeric())
-                .filter(|word| !word.is_empty())
-                .map(|word| format!("\"{word}\"*"))
-                .collect();
+        if let Some(words) = query.words()? {
+            let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"*")).collect();
             if words.is_empty() {
                 return Ok(None);
             }

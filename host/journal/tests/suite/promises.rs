@@ -306,6 +306,8 @@ async fn runs_are_filtered_and_come_in_pages() {
         }
         assert_eq!(found, runs.iter().rev().cloned().collect::<Vec<_>>());
         assert_eq!(count(RunQuery { text: Some("\" NOT *".into()), ..any() }).await, 0);
+        let many = RunQuery { text: Some("a ".repeat(65)), ..any() };
+        assert!(matches!(store.list(&many).await, Err(JournalError::TooManyWords(65))));
         assert_eq!(count(RunQuery { since: Some(std::time::SystemTime::now()), ..any() }).await, 0);
         let graph = Some("rare".into());
         assert_eq!(count(RunQuery { graph, before: Some(std::time::SystemTime::now()), ..any() }).await, 5);
