@@ -41,6 +41,10 @@ pub(super) fn connect(path: &Path, extent: Extent) -> rusqlite::Result<Connectio
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    // A journal has no views and triggers. Those of whoever made a file would do what they like whenever we write.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     // Plans do not depend on the values that are bound: otherwise SQLite compiles many a statement anew for each.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(48);
@@ -92,6 +96,12 @@ fn try_open(path: &Path) -> Result<Connection, String> {
         Ok((found.0, found.1, found.2, is_layout_2))
     };
     let (layout, application, tables, is_layout_2) = look().map_err(text)?;
+    let foreign: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')", [], |row| row.get(0))
+        .map_err(text)?;
+    if foreign > 0 {
+        return Err("it has triggers or views, which no journal has; name another file".to_owned());
+    }
     if layout == LAYOUT && application == APPLICATION {
         return Ok(connection);
     }

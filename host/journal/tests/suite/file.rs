@@ -33,6 +33,21 @@ async fn messages_wake_the_process_that_works_on_the_run() {
     soon(waiting).await.expect("no panic").expect("released");
 }
 
+/// A trigger that never ends was begun by the first entry that was written.
+#[tokio::test]
+async fn a_journal_with_triggers_or_views_is_refused() {
+    for foreign in [
+        "CREATE TRIGGER t AFTER UPDATE ON runs BEGIN SELECT * FROM runs, runs, runs; END",
+        "CREATE VIEW v AS SELECT * FROM runs",
+    ] {
+        let desk = Desk::new();
+        ended(&desk.store(), &header("a"), "done").await;
+        rusqlite::Connection::open(desk.file()).expect("opened").execute_batch(foreign).expect("made");
+        let refused = SqliteStore::open(&desk.file()).map(|_| ()).expect_err("it is not ours").to_string();
+        assert!(refused.contains("it has triggers or views"), "{refused}");
+    }
+}
+
 /// Works on a run until it is killed; only started by the test below.
 #[tokio::test]
 async fn child_that_is_killed() {
