@@ -2,7 +2,9 @@
 // into the project's build folder, so that the packages it imports are those of the project, and runs it with node; its
 // argument is a JSON object.
 
+import childProcess from "node:child_process";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as esbuild from "esbuild";
@@ -191,6 +193,18 @@ async function buildNative() {
   await addPlaces(order.native);
 }
 
+/** The name by which `componentize-js` asks for a snapshot. */
+const SNAPSHOT = "hotcell-snapshot";
+
+/** Has `componentize-js` call our `snapshot` where it would start a program, which would not give the same twice. */
+async function snapshotHere() {
+  const { snapshot } = await import(pathToFileURL(join(sdk, "snapshot.mjs")).href);
+  const { spawnSync } = childProcess;
+  childProcess.spawnSync = (program, given, options) =>
+    program === SNAPSHOT ? snapshot(given, options) : spawnSync(program, given, options);
+  syncBuiltinESMExports();
+}
+
 async function buildComponent() {
   const source = JSON.stringify(order.source);
   const used = new Set();
@@ -215,8 +229,10 @@ async function buildComponent() {
     ...MAPPED,
   });
   await addPlaces(bundled);
+  await snapshotHere();
   const { componentize } = await import("@bytecodealliance/componentize-js");
   const { component } = await componentize({
+    wizerBin: SNAPSHOT,
     sourcePath: bundled,
     witPath: order.wit,
     worldName: order.world,
