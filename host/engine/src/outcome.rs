@@ -51,7 +51,7 @@ pub enum RunError {
         variables: Vec<String>,
     },
     /// The run has ended
-    #[error("run `{run}` is {status} and cannot go on")]
+    #[error("run `{run}` cannot be continued: it is `{status}`")]
     Ended {
         /// The run
         run: RunId,

@@ -88,7 +88,7 @@ impl Footprint {
             }
         }
         for name in deciding(&root, settings).into_iter().filter(|name| !self.files.contains_key(name)) {
-            changes.push(format!("`{name}` decides something now, and did not"));
+            changes.push(format!("grants now depend on `{name}`, too"));
         }
         for (written, host) in settings.directories() {
             let now = real(host);

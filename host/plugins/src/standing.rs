@@ -324,7 +324,7 @@ impl AgentFolder {
         let mut words = footprint.servers(&self.path);
         let directory = |(written, real)| format!("the directory `{written}` is `{real}`");
         words.extend(footprint.directories().map(directory));
-        words.extend(footprint.files().map(|file| format!("`{file}` counts as it is now")));
+        words.extend(footprint.files().map(|file| format!("`{file}` is pinned to its current content")));
         words
     }
 

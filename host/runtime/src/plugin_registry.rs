@@ -455,7 +455,7 @@ impl RegisteredPlugin {
         match &self.standing {
             Standing::Ready => None,
             Standing::Waiting { asks } => Some(format!(
-                "plugin `{name}` (`{file}`) asks to{}\nand nobody has decided on that; look at it with `hotcell plugin \
+                "plugin `{name}` (`{file}`) asks to{}\nand this has not been decided yet; review it with `hotcell plugin \
                  inspect {name}` and decide with `hotcell plugin grant {name}`",
                 list(asks)
             )),

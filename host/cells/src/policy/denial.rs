@@ -31,8 +31,7 @@ impl Denial {
     /// What would grant it.
     pub fn help(&self) -> String {
         if self.held_back {
-            return "`hotcell.toml` would grant it, and nobody trusts that file as it is: look at it, and decide, with \
-                    `hotcell trust DIR`"
+            return "`hotcell.toml` would grant it, but is not trusted in its current state; review it with `hotcell trust DIR`"
                 .to_owned();
         }
         if self.unasked {

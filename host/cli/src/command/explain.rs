@@ -56,7 +56,7 @@ pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure>
             let near = hotcell_graph::closest(topic, names.iter().map(String::as_str));
             let help =
                 near.map_or("`hotcell explain` lists the topics".to_owned(), |near| format!("did you mean `{near}`?"));
-            Err(Failure::refused(format!("there is nothing about `{topic}`")).help(help))
+            Err(Failure::refused(format!("unknown topic `{topic}`")).help(help))
         }
     }
 }

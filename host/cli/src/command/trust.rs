@@ -20,7 +20,7 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
     }
     let mut folder = host.agent_folder(&arguments.folder)?;
     if folder.is_trusted_by_operator() {
-        print(&format!("`{shown}` is trusted already, as it is now"))?;
+        print(&format!("`{shown}` is already trusted in its current state"))?;
         return Ok(Exit::Done);
     }
     let screen = &context.screen;
@@ -38,15 +38,15 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
         wishes.iter().for_each(|wish| screen.line(&format!("  - {}", all(wish))));
     }
     for (name, digest) in folder.pins() {
-        screen.line(&format!("grants to `{}` count for the component {}", all(name), all(digest)));
+        screen.line(&format!("the grants to `{}` apply to the component {}", all(name), all(digest)));
     }
     folder.pinned_in_words().iter().for_each(|line| screen.line(&all(line)));
     screen.line("its agent may call the agents in the folders beside it, with their grants");
     if !arguments.yes {
-        context.confirm(&format!("Trust `{shown}` with this, as it is now?"))?;
+        context.confirm(&format!("Trust `{shown}` in its current state, with these grants?"))?;
     }
     folder.trust(host.trust())?;
-    print(&format!("`{shown}` is trusted, as it is now"))?;
+    print(&format!("`{shown}` is trusted in its current state"))?;
     Ok(Exit::Done)
 }
 

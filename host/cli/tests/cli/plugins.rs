@@ -257,13 +257,13 @@ fn what_changes_after_a_yes_is_told_and_needs_another() {
     for expected in [
         "send requests to `https://x.org` with GET only, also where its name leads into a private network",
         "the MCP server `s` is {\"command\":\"python3\",\"args\":[\"server.py\"]}",
-        "`scripts/a.sh` counts as it is now",
+        "`scripts/a.sh` is pinned to its current content",
         "the directory `data` is `",
-        "is trusted, as it is now",
+        "is trusted in its current state",
     ] {
         assert!(shown.contains(expected), "`{expected}` is not in {shown}");
     }
-    let left_out = "what it grants is left out";
+    let left_out = "its grants have no effect";
     assert!(!text(&desk.output(&["check", "."])).contains(left_out));
     desk.write("scripts/a.sh", "echo '{\"said\": \"two\"}'");
     let told = text(&desk.output(&["check", "."]));

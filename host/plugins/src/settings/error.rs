@@ -17,7 +17,7 @@ pub enum SettingsError {
         cause: FileError,
     },
     /// It says something that has no meaning
-    #[error("`{path}` is not understood: {cause}", path = path.display())]
+    #[error("`{path}` cannot be parsed: {cause}", path = path.display())]
     Form {
         /// The file
         path: PathBuf,

@@ -172,7 +172,7 @@ fn nothing_asked(run: &str, status: RunStatus) -> String {
         RunStatus::Waiting => {
             format!("every question of run `{run}` has its answer already; it only has to be resumed")
         }
-        status => format!("run `{run}` is {status} and waits for no answer"),
+        status => format!("run `{run}` does not wait for an answer: it is `{status}`"),
     }
 }
 

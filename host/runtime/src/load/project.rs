@@ -48,13 +48,13 @@ impl ProjectContext {
             diagnostics.push(Diagnostic::error(error.to_string()));
             AgentFolder::unspoken(settled)
         });
-        let decide = format!("see what it would grant, and decide, with `hotcell trust {shown}`");
+        let decide = format!("review what it would grant with `hotcell trust {shown}`");
         if !said.is_trusted() {
             let reason = match said.changes() {
-                [] => format!("nobody trusts the `{SETTINGS_FILE}` of this folder"),
-                changes => format!("this folder is not as it was when it was trusted ({})", changes.join("; ")),
+                [] => format!("you have not trusted the `{SETTINGS_FILE}` of this folder"),
+                changes => format!("this folder has changed since you trusted it ({})", changes.join("; ")),
             };
-            diagnostics.push(Diagnostic::warning(format!("{reason}: what it grants is left out")).help(decide));
+            diagnostics.push(Diagnostic::warning(format!("{reason}: its grants have no effect")).help(decide));
         } else if asked == Asked::Stranger && said.grants_something() {
             let reason = format!(
                 "what is granted to the agent in `{shown}` is left out, because an agent calls it that nobody trusts"

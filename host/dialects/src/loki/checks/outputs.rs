@@ -15,7 +15,7 @@ pub(super) fn unread(check: &Check<'_>) {
         let Body::Llm(llm) = &node.body else { continue };
         // One with tools may be there for what it does with them.
         if node.updates.is_empty() && llm.output_schema.is_none() && llm.tools.is_empty() {
-            let message = format!("nothing reads what the model answers at node `{}`", node.id.value);
+            let message = format!("the model's answer is never used at node `{}`", node.id.value);
             let help = "keep it with `state_updates`, for instance `answer: \"{{output}}\"`";
             check.reader.report(check.warning(node, message, &node.id.span).help(help));
         }

@@ -107,7 +107,7 @@ pub(super) fn references(check: &Check<'_>) {
                 let is_form_of = |near: &&str| near.starts_with(&**key) || key.starts_with(*near);
                 if let Some(near) = near.filter(|near| key.len() > 3 && !is_form_of(near)) {
                     let message = format!(
-                        "`{key}`, which node `{}` refers to, is written by no node but possibly a script",
+                        "no node writes `{key}`, which node `{}` refers to, though a script might",
                         node.id.value
                     );
                     let help = format!("did you mean `{{{{{near}}}}}`?");

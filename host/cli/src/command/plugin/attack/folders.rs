@@ -74,7 +74,7 @@ pub(super) const ATTACKS: [FolderAttack; 13] = [
     FolderAttack {
         name: "grants-itself",
         tries: "a `hotcell.toml` that nobody trusts grants its agent a variable",
-        expects: "nobody trusts the `hotcell.toml` of this folder",
+        expects: "you have not trusted the `hotcell.toml` of this folder",
         attempt: |ground| {
             ground.write("agent/agent.yaml", &sherma("", "${KEY}"))?;
             ground.write("agent/hotcell.toml", "[grants.agent]\nenv = ['KEY']\n")?;
