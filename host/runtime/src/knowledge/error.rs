@@ -38,7 +38,7 @@ pub enum KnowledgeProblem {
     #[error("it is not built, and nobody is there to be asked")]
     Unanswered,
     /// The person answers nothing
-    #[error("it is not built, for want of an answer")]
+    #[error("it is not built, because nobody answered")]
     EmptyAnswer,
     /// The person answers something else than a number
     #[error("`{answer}` is not a number of tokens for the {what}")]
