@@ -1,6 +1,6 @@
 //! What a finished component has: exports, imports and the one description.
 
-use wasm_encoder::{ComponentSection, CustomSection};
+use wasm_encoder::{ComponentSection, CustomSection, Module, RawSection};
 use wasmparser::{Encoding, Parser, Payload};
 
 /// The name of the custom section with the description.
@@ -67,6 +67,21 @@ fn invalid(error: wasmparser::BinaryReaderError) -> ComponentError {
     ComponentError::Invalid { message: error.message().to_owned(), offset: error.offset() as u64 }
 }
 
+/// A module without the sections that only debuggers read, which are most of it. The names of functions stay.
+pub(crate) fn without_debugging(module: &[u8]) -> Result<Vec<u8>, ComponentError> {
+    let mut kept = Module::new();
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload.map_err(invalid)?;
+        if matches!(&payload, Payload::CustomSection(section) if section.name().starts_with(".debug_")) {
+            continue;
+        }
+        if let Some((id, range)) = payload.as_section() {
+            kept.section(&RawSection { id, data: &module[range] });
+        }
+    }
+    Ok(kept.finish())
+}
+
 /// Puts a description at the end of a component.
 pub(crate) fn add_description(component: &mut Vec<u8>, description: &[u8]) {
     let section = CustomSection { name: DESCRIPTION_SECTION.into(), data: description.into() };
@@ -75,7 +90,32 @@ pub(crate) fn add_description(component: &mut Vec<u8>, description: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{ComponentError, add_description, read};
+    use wasm_encoder::{CustomSection, MemorySection, MemoryType, Module};
+
+    use super::{ComponentError, add_description, read, without_debugging};
+
+    #[test]
+    fn what_only_debuggers_read_is_left_out_and_the_rest_stays() {
+        let module = |customs: &[&'static str]| {
+            let mut module = Module::new();
+            let mut memories = MemorySection::new();
+            memories.memory(MemoryType {
+                minimum: 1,
+                maximum: None,
+                memory64: false,
+                shared: false,
+                page_size_log2: None,
+            });
+            module.section(&memories);
+            for custom in customs {
+                module.section(&CustomSection { name: (*custom).into(), data: b"x".as_slice().into() });
+            }
+            module.finish()
+        };
+        let whole = module(&[".debug_info", "name", ".debug_line", "producers"]);
+        assert_eq!(without_debugging(&whole), Ok(module(&["name", "producers"])));
+        assert!(matches!(without_debugging(&whole[..whole.len() - 1]), Err(ComponentError::Invalid { .. })));
+    }
 
     #[test]
     fn a_description_that_was_added_is_found() {

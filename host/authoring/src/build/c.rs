@@ -1,5 +1,6 @@
 //! C: clang makes a module, `wit-component` a component of it, and `description.json` says what the code offers.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +12,7 @@ use wit_component::ComponentEncoder;
 use wit_parser::{Resolve, WorldId};
 
 use super::{BuildError, Job, Made, create_folder, parse_offered, read_file, world, write_file};
+use crate::component;
 use crate::shared::{Shared, environment_pythons};
 use crate::tools::{Tools, run, succeeds};
 
@@ -36,7 +38,13 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<Made, BuildError> {
     create_folder(&bindings)?;
     write_bindings(&resolve, world, &bindings)?;
     let module = job.work.join("plugin.core.wasm");
-    compiler.args(["-mexec-model=reactor", "-std=c17", "-Os", "-Wall", "-Wextra", "-o"]).arg(&module);
+    // An `assert` that fails says where; optimized code has them, too. Names of functions are kept for what is told of a trap.
+    compiler.args(["-mexec-model=reactor", "-std=c17", "-Os", "-g", "-UNDEBUG", "-Wall", "-Wextra"]);
+    // Places are those in the project, whichever folder it is in.
+    let mut places = OsString::from("-ffile-prefix-map=");
+    places.push(job.directory);
+    places.push("/=");
+    compiler.arg(places).arg("-o").arg(&module);
     for include in [&bindings, &job.sdk] {
         compiler.arg("-I").arg(include);
     }
@@ -49,7 +57,8 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<Made, BuildError> {
     }
     job.says(&program, "to compile the plugin");
     run(&mut compiler, "to compile the plugin")?;
-    Ok(Made { component: componentize(&read_file(&module)?)?, offered, read: None })
+    let module = component::without_debugging(&read_file(&module)?)?;
+    Ok(Made { component: componentize(&module)?, offered, read: None })
 }
 
 /// A compiler that can make modules for WASI, with its path for people.

@@ -191,3 +191,22 @@ fn what_is_built_twice_is_the_same() {
         assert!(first == second, "{language}: the components differ");
     }
 }
+
+/// An assertion of C that fails is told with its place in the author's code, also where the code is optimized.
+#[test]
+fn an_assertion_in_c_says_where_it_is() {
+    let (desk, project) = made_as("acme:asserts", "c", "tool");
+    let source = desk.path(&format!("{project}/src/plugin.c"));
+    let code = std::fs::read_to_string(&source).unwrap();
+    let (before, after) = code.split_once("    size_t words = 0").unwrap();
+    let line = before.lines().count() + 2;
+    let code = format!("#include <assert.h>\n{before}    assert(text.len != 4);\n    size_t words = 0{after}");
+    std::fs::write(source, code).unwrap();
+    if !is_built(&desk, &project) {
+        return;
+    }
+    let told = text(&hotcell(&desk, &["plugin", "call", &project, "count_words", r#"{"text": "boom"}"#]));
+    assert!(told.contains("text.len != 4") && told.contains("src/plugin.c"), "{told}");
+    assert!(told.contains(&format!(": {line})")), "{line}: {told}");
+    assert!(!told.contains(&desk.path("").display().to_string()), "{told}");
+}
