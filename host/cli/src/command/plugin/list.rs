@@ -23,7 +23,7 @@ pub(super) fn perform(context: &Context, folders: &PluginFolders, as_json: bool)
     let mut table = Table::new([
         ("PLUGIN", Align::Left),
         ("VERSION", Align::Left),
-        ("STANDING", Align::Left),
+        ("STATUS", Align::Left),
         ("OFFERS", Align::Left),
         ("FILE", Align::Left),
     ]);

@@ -56,7 +56,7 @@ pub(super) fn present(context: &Context, page: &RunPage, as_json: bool) -> Resul
         ("STATUS", Align::Left),
         ("GRAPH", Align::Left),
         ("STARTED", Align::Left),
-        ("LASTED", Align::Right),
+        ("TIME", Align::Right),
         ("OUTCOME", Align::Left),
     ]);
     for record in &page.runs {
