@@ -208,16 +208,16 @@ pub(crate) fn revision(digest: &str, current: bool, changed: &[String]) -> Strin
     const SHOWN: usize = 5;
     let digest: String = digest.chars().take(12).collect();
     if current {
-        return format!("goes on with the files as they are now (revision {digest})");
+        return format!("continues with the current files (revision {digest})");
     }
     let mut files: Vec<String> = changed.iter().take(SHOWN).map(|file| one_line(file, 200)).collect();
     if changed.len() > SHOWN {
         files.push(format!("{} more", changed.len() - SHOWN));
     }
     match &files[..] {
-        [] => format!("goes on with revision {digest}"),
+        [] => format!("continues with revision {digest}"),
         files => format!(
-            "goes on with revision {digest}; changed since: {}; `--revision current` uses the files as they are now",
+            "continues with revision {digest}; changed since: {}; `--revision current` uses the files as they are now",
             files.join(", ")
         ),
     }

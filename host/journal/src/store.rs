@@ -30,7 +30,7 @@ pub enum JournalError {
         cause: String,
     },
     /// There is no such run
-    #[error("there is no run `{0}`; `hotcell runs list` shows the runs there are")]
+    #[error("there is no run `{0}`; `hotcell runs list` lists the runs")]
     NoSuchRun(String),
     /// Several runs start with that text
     #[error("`{0}` is the beginning of several runs: {1}")]

@@ -121,9 +121,9 @@ impl Conclusion<'_> {
         }
         let run = &report.run;
         screen.line(&match questions.len() {
-            0 | 1 => format!("run {run} waits for an answer; give it, now or later, with"),
+            0 | 1 => format!("run {run} is waiting for an answer; answer it now or later with"),
             several => {
-                format!("run {run} waits for {several} answers; give them in any order, now or another day, with")
+                format!("run {run} waits for {several} answers; answer in any order, now or later, with")
             }
         });
         for question in questions {

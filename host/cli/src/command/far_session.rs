@@ -101,7 +101,7 @@ impl<'a> FarSession<'a> {
                 events::line(&events::result(json!({ "run": run, "status": "running" }), Exit::Interrupted))?;
             }
             let command = self.context.runs_command(&format!("watch {run}"));
-            self.context.screen.line(&format!("run {run} goes on at the server; follow it with"));
+            self.context.screen.line(&format!("run {run} continues on the server; follow it with"));
             self.context.screen.line(&format!("  {command}"));
             return Ok(Exit::Interrupted);
         };
@@ -311,6 +311,6 @@ pub(super) fn refuse(options: &[(&str, bool)]) -> Result<(), Failure> {
     match options.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((option, _)) => Err(Failure::refused(format!("`{option}` cannot be used with `--server`"))
-            .help("what an agent is set up with is decided where the server runs")),
+            .help("the agent is configured on the server")),
     }
 }

@@ -42,9 +42,9 @@ fn evolve(context: &Context, arguments: Evolve) -> Result<Exit, Failure> {
         Err(error) => return Err(Failure::refused(error.to_string())),
     };
     match evolved.agents.is_empty() {
-        true => {
-            context.screen.line(&format!("nothing was better than the mesh as it is ({:.3})", evolved.fitness_before))
-        }
+        true => context
+            .screen
+            .line(&format!("no settings were better than the current ones ({:.3})", evolved.fitness_before)),
         false => {
             context.screen.line(&format!("fitness {:.3}, and {:.3} as it is", evolved.fitness, evolved.fitness_before));
         }

@@ -29,7 +29,7 @@ const COMMANDS: [(&str, &str); 4] = [
     ("/help", "show this"),
     ("/starters", "show messages that the author of the graph suggests"),
     ("/history", "show the messages so far"),
-    ("/quit", "leave; Ctrl-D does it too"),
+    ("/quit", "leave (also Ctrl-D)"),
 ];
 
 /// Reads messages and runs the graph with each until the person leaves.
@@ -85,7 +85,7 @@ pub(super) fn perform(
                 other => {
                     let near = hotcell_graph::closest(other, COMMANDS.iter().map(|(name, _)| &name[1..]));
                     let help =
-                        near.map_or("/help shows what there is".to_owned(), |near| format!("did you mean /{near}?"));
+                        near.map_or("/help lists the commands".to_owned(), |near| format!("did you mean /{near}?"));
                     screen.warning(&format!("there is no /{}; {help}", one_line(other, 40)));
                 }
             }

@@ -219,7 +219,7 @@ fn keys(context: &Context, arguments: ServeKeys) -> Result<Exit, Failure> {
         }
         ServeKey::Revoke { id } => {
             if !keys.revoke(&id)? {
-                return Err(Failure::refused(format!("there is no key `{}` that counts", one_line(&id, 100)))
+                return Err(Failure::refused(format!("there is no key `{}` that is valid", one_line(&id, 100)))
                     .help("`hotcell serve key list` shows the keys"));
             }
         }

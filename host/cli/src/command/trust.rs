@@ -12,7 +12,7 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
     let shown = arguments.folder.display();
     if arguments.forget {
         host.trust().forget(&arguments.folder).map_err(|error| Failure::failed(error.to_string()))?;
-        print(&format!("the `{SETTINGS_FILE}` of `{shown}` grants nothing any more"))?;
+        print(&format!("the `{SETTINGS_FILE}` of `{shown}` is no longer trusted and grants nothing"))?;
         return Ok(Exit::Done);
     }
     if !arguments.folder.is_dir() {

@@ -155,7 +155,7 @@ fn a_run_that_works_is_cancelled_by_another_process() {
 fn a_run_that_works_is_paused_between_two_nodes_until_it_is_resumed() {
     let (desk, child, run) = busy();
     let told = desk.told(&["runs", "pause", &run]);
-    assert!(told.contains("pauses when the nodes that run are done") && told.contains("runs resume"), "{told}");
+    assert!(told.contains("pauses when its current nodes are done") && told.contains("runs resume"), "{told}");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", desk.describe(&output));
     let said = String::from_utf8_lossy(&output.stderr);

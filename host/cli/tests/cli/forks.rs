@@ -39,7 +39,7 @@ fn a_fork_goes_on_with_another_state_and_differs_from_there_on() {
     let json: serde_json::Value =
         serde_json::from_str(&stdout(&desk, &["runs", "diff", &run, &fork, "--json"], 1)).unwrap();
     assert_eq!((&json["first"]["place"], &json["b"]["run_id"]), (&"1".into(), &fork.as_str().into()));
-    assert!(stdout(&desk, &["runs", "diff", &run, &run], 0).contains("they did the same at every place"));
+    assert!(stdout(&desk, &["runs", "diff", &run, &run], 0).contains("the runs are the same at every place"));
     let forked: u64 = entry(&desk, &fork, &["forked"]).parse().unwrap();
     assert_eq!(forked, at.parse::<u64>().unwrap() + 1);
 }

@@ -65,6 +65,6 @@ async fn list(State(server): State<Server>) -> Result<Json<Vec<KeyView>>, Proble
 async fn revoke(State(server): State<Server>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
     match server.access().revoke(server.tenant(), &id)? {
         true => Ok(StatusCode::NO_CONTENT),
-        false => Err(Problem::not_found(format!("there is no key `{}` that counts", shown(&id)))),
+        false => Err(Problem::not_found(format!("there is no key `{}` that is valid", shown(&id)))),
     }
 }

@@ -221,7 +221,7 @@ fn agree_to_directories(context: &Context, cases: &mut [(String, Case)], yes: bo
     if wanted.is_empty() {
         return Ok(());
     }
-    agree(context, "cases of this plugin want directories outside their own folder", &wanted, yes)?;
+    agree(context, "cases of this plugin need directories outside of their folder", &wanted, yes)?;
     cases.iter_mut().for_each(|(_, case)| case.allow_outside());
     Ok(())
 }

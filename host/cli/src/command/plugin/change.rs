@@ -55,7 +55,7 @@ pub(super) fn add(context: &Context, file: &Path, folders: &PluginFolders, repla
         }
         if !replace {
             return Err(Failure::refused(format!("there is a plugin `{name}` already, `{}`", there.display()))
-                .help("give `--replace` to put this one in its place"));
+                .help("pass `--replace` to replace it"));
         }
     }
     let place = match desk.catalogue.find(name) {
@@ -86,7 +86,7 @@ pub(super) fn revoke(context: &Context, name: &str, folders: &PluginFolders) -> 
         print(&format!("`{name}` was granted nothing"))?;
         return Ok(Exit::Done);
     }
-    print(&format!("`{name}` may do nothing any more"))?;
+    print(&format!("`{name}` has no grants any more"))?;
     if let Some((file, plugin)) = desk.catalogue.find(name)
         && let Standing::Waiting { .. } = desk.standing(file, plugin)
     {
@@ -123,7 +123,7 @@ pub(super) fn remove(
             if folders.folder != Path::new(".") {
                 command.push(format!("--in {}", quoted(&folders.folder.to_string_lossy())));
             }
-            context.screen.line(&format!("its data stays ({kept}): a plugin of that name finds it here again"));
+            context.screen.line(&format!("its data is kept ({kept}) for a plugin of the same name"));
             context.screen.line(&format!("delete it with: {}", command.join(" ")));
         }
     }

@@ -99,7 +99,7 @@ impl From<DecideError> for Failure {
     fn from(error: DecideError) -> Self {
         match error {
             DecideError::Older { .. } => Failure::refused(one_line(&error.to_string(), 300))
-                .help("it may lack what the newer one mended; give `--allow-older` to use it all the same"),
+                .help("it may lack fixes of the newer one; pass `--allow-older` to use it anyway"),
             DecideError::Grant(error) => error.into(),
         }
     }

@@ -95,7 +95,7 @@ impl Desk {
         let help = match hotcell_graph::closest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{}`?", one_line(near, 100)),
             None if names.is_empty() => "put its component there with `hotcell plugin add FILE`".to_owned(),
-            None => "`hotcell plugin list` shows those there are".to_owned(),
+            None => "`hotcell plugin list` lists the plugins".to_owned(),
         };
         Err(Failure::refused(format!("there is no plugin `{}`", one_line(name, 100))).help(help))
     }

@@ -70,7 +70,7 @@ fn relocate(context: &Context, old: &Path, new: &Path, replace: bool, yes: bool)
     let below = stores.below(old)?;
     if below.is_empty() {
         return Err(Failure::refused(format!("there is no store of `{}`", one_line(&old.to_string_lossy(), 500)))
-            .help("`hotcell plugin store list` shows those there are"));
+            .help("`hotcell plugin store list` lists the stores"));
     }
     for (owner, amount) in &below {
         let (project, _) = places(owner);
@@ -131,10 +131,11 @@ impl From<TakeOverError> for Failure {
         match error {
             TakeOverError::Stores(error) => error.into(),
             TakeOverError::Nothing => {
-                Failure::refused(error.to_string()).help("`hotcell plugin store list` shows what there is")
+                Failure::refused(error.to_string()).help("`hotcell plugin store list` lists the stores")
             }
-            TakeOverError::Taken(..) => Failure::refused(lines(&error.to_string()))
-                .help("give `--replace` to delete that and take the other data"),
+            TakeOverError::Taken(..) => {
+                Failure::refused(lines(&error.to_string())).help("pass `--replace` to delete it and use the other data")
+            }
         }
     }
 }

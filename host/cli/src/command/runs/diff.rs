@@ -32,7 +32,7 @@ pub(super) fn perform(context: &Context, a: &str, b: &str, as_json: bool) -> Res
     let strong = |text: &str| if colour { format!("{STRONG}{text}{STRONG:#}") } else { text.to_owned() };
     let mut text = totals(&diff, &strong);
     match &diff.first {
-        None => text.extend([String::new(), "they did the same at every place".to_owned()]),
+        None => text.extend([String::new(), "the runs are the same at every place".to_owned()]),
         Some(first) => {
             text.extend([String::new(), format!("first difference: {}", place(first))]);
             text.push(format!("  a: {}", value(first.a.as_ref())));

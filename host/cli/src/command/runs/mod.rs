@@ -98,7 +98,7 @@ fn pause(context: &Context, run: &str) -> Result<Exit, Failure> {
     let record = wait(context.host(HostArguments::default())?.pause(run))?;
     match record.status {
         RunStatus::Paused => print(&format!("paused run {}", record.id))?,
-        _ => print(&format!("run {} pauses when the nodes that run are done", record.id))?,
+        _ => print(&format!("run {} pauses when its current nodes are done", record.id))?,
     }
     context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {}", record.id))));
     Ok(Exit::Done)
