@@ -119,7 +119,7 @@ pub enum FetchError {
         status: u16,
     },
     /// The server sends on to what is no address
-    #[error("`{url}` sends on to `{place}`: {cause}")]
+    #[error("`{url}` redirects to `{place}`: {cause}")]
     SendsOn {
         /// The address
         url: String,
@@ -130,7 +130,7 @@ pub enum FetchError {
         cause: url::ParseError,
     },
     /// The servers send on and on
-    #[error("`{0}` and the addresses before it sent on more than {REDIRECTS} times")]
+    #[error("more than {REDIRECTS} redirects led to `{0}`")]
     TooFar(String),
 }
 

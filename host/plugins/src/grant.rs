@@ -36,7 +36,7 @@ pub const EVERYTHING: &str = "all";
 #[derive(Debug, Error)]
 pub enum GrantError {
     /// The folder's own settings are not trusted yet
-    #[error("`{0}` has a `{SETTINGS_FILE}` that nobody trusts yet; look at it and run `hotcell trust {0}` first")]
+    #[error("the `{SETTINGS_FILE}` in `{0}` is not trusted yet; review it and run `hotcell trust {0}` first")]
     Untrusted(String),
     /// The plugin asks for a directory, and only whoever grants it can name one
     #[error("`{plugin}` asks for a directory as `{guest}`; say which with `--fs {guest}=DIRECTORY`")]
@@ -61,7 +61,7 @@ pub enum GrantError {
         beyond: String,
     },
     /// What is there is not what is meant
-    #[error("`{0}` is not the file any more that is meant")]
+    #[error("`{0}` has been replaced meanwhile")]
     Exchanged(String),
     /// A file cannot be written or understood
     #[error("cannot change `{file}`: {cause}")]

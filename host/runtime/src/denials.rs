@@ -63,7 +63,7 @@ pub(crate) enum NotKept {
     #[error("this version does not understand it")]
     Form,
     /// The setting was changed since
-    #[error("nobody is asked for what calls are denied any more (`[denials] ask`)")]
+    #[error("denied capabilities are no longer asked for (`[denials] ask`)")]
     NotAsked,
     /// The plugin is not there
     #[error("there is no plugin `{0}`")]

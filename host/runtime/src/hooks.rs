@@ -52,10 +52,10 @@ enum HookError {
     #[error("{0}")]
     Failed(String),
     /// It asks a person
-    #[error("a hook cannot put questions, and it asked: {0}")]
+    #[error("a hook cannot ask questions, and it asked: {0}")]
     Asks(String),
     /// It changed what happens where that is only told
-    #[error("nothing may be changed at `{}`, and it wanted to", .0.name())]
+    #[error("events at `{}` cannot be changed, and it tried to", .0.name())]
     NoChangesHere(HookPoint),
     /// What it made of the event is none
     #[error("it changed the event into something that is not a JSON object")]

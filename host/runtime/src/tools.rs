@@ -425,7 +425,7 @@ impl Services for RunServices {
         usage.push((plugin, report.usage));
         let mut result = report.result.map_err(|error| match error {
             hotcell_cells::CellError::Suspended { question } => ServiceError::Denied(format!(
-                "a tool that a plugin calls cannot put questions, and it asked: {question}"
+                "a tool that a plugin calls cannot ask questions, and it asked: {question}"
             )),
             other => ServiceError::Other(other.to_string()),
         });

@@ -90,7 +90,7 @@ pub(super) enum LoaderError {
     /// Its call failed; the text says which limit, trap or error
     #[error("{0}")]
     Failed(String),
-    #[error("a loader cannot put questions, and it asked: {0}")]
+    #[error("a loader cannot ask questions, and it asked: {0}")]
     Asks(String),
 }
 

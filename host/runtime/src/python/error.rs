@@ -42,7 +42,7 @@ pub(crate) enum ToolFileError {
         reason: String,
     },
     /// It names further modules, whatever it is given
-    #[error("`{0}` cannot be loaded: its imports lead on and on")]
+    #[error("`{0}` cannot be loaded: its chain of imports is too long")]
     Endless(String),
     /// It asks a person while it is loaded
     #[error("`{0}` asks a question while it is loaded")]

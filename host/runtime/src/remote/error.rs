@@ -68,7 +68,7 @@ pub(super) enum ExchangeError {
     Send(#[from] SendError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("`{url}` sends on to `{place}`; name that address instead")]
+    #[error("`{url}` redirects to `{place}`; name that address instead")]
     SendsOn { url: String, place: String },
     #[error("`{url}` answered with the status {status}")]
     Status { url: String, status: u16 },
@@ -79,7 +79,7 @@ pub(super) enum ExchangeError {
 pub(super) enum CardError {
     #[error("cannot be read: {0}")]
     Form(#[source] serde_json::Error),
-    #[error("offers `{0}` and no JSON-RPC, which is what is spoken here")]
+    #[error("offers `{0}` but not JSON-RPC, which is required")]
     NoJsonRpc(String),
     #[error("names the address `{url}`: {cause}")]
     Address {
@@ -87,7 +87,7 @@ pub(super) enum CardError {
         #[source]
         cause: url::ParseError,
     },
-    #[error("is that of version 1 of the protocol; versions 0.2 and 0.3 are spoken here")]
+    #[error("is that of version 1 of the protocol; versions 0.2 and 0.3 are supported")]
     TooNew,
     #[error("leads to `{endpoint}`, another server, to which the {what} do not go")]
     AnotherServer { endpoint: String, what: &'static str },
@@ -118,7 +118,7 @@ pub(super) enum AnswerError {
 /// Why what an agent gave is no result.
 #[derive(Debug, Error)]
 pub(super) enum TaskError {
-    #[error("it wants somebody to sign in first, which is not done from here: {0}")]
+    #[error("it requires somebody to sign in first, which is not supported: {0}")]
     SignIn(String),
     #[error("its task is {state}{}", after_colon(.said))]
     State { state: String, said: String },

@@ -149,7 +149,7 @@ async fn an_agent_that_fails_or_talks_nonsense_fails_its_caller() {
             task("failed", "no rooms"),
             "agent `clerk`: node `clerk` failed: `clerk` failed: its task is failed: no rooms",
         ),
-        (task("auth-required", "who are you?"), "wants somebody to sign in first"),
+        (task("auth-required", "who are you?"), "requires somebody to sign in first"),
         (json!({ "error": { "code": -32601, "message": "what?" } }), "refused `message/send`: what? (-32601)"),
         (json!({ "result": [] }), "neither a message nor a task"),
         (json!({ "result": {} }), "neither a message nor a task"),

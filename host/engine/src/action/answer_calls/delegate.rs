@@ -20,7 +20,7 @@ const MAX_WORK: usize = 100;
 pub(super) enum DelegateError {
     #[error("there is no agent `{wanted}`; available: {available}")]
     NoAgent { wanted: String, available: String },
-    #[error("{MAX_WORK} pieces of work were given to agents, which are the most")]
+    #[error("{MAX_WORK} tasks were given to agents, which is the maximum")]
     TooMuch,
     #[error("there is no work with the id `{wanted}`; there is: {known}")]
     NoWork { wanted: String, known: String },

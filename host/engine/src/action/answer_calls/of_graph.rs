@@ -60,7 +60,7 @@ enum CallProblem {
     /// What is missing, of another type, or unknown
     #[error("{}", .0.join("; "))]
     Values(Vec<String>),
-    #[error("the results were handed in already")]
+    #[error("the results were already submitted")]
     HandedIn,
 }
 
