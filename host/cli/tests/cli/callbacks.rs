@@ -132,7 +132,7 @@ fn an_answer_over_http_needs_the_session_and_counts_once() {
         ("POST", &*format!("/?session={forged}"), "", "{}", 404, "no run waits"),
         ("POST", &*format!("/?session={run}."), "", "{}", 404, "no run waits"),
         ("POST", "/?session=.", "", "{}", 404, "no run waits"),
-        ("POST", "/answers", &*bearer, "{ok: 1", 400, "no JSON"),
+        ("POST", "/answers", &*bearer, "{ok: 1", 400, "not valid JSON"),
         ("POST", "/answers", &*bearer, &*format!("\"{}\"", "x".repeat(1 << 20)), 413, "more than"),
     ] {
         let (got, body) = listener.send(method, path, header, body);

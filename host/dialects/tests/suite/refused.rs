@@ -145,7 +145,7 @@ fn the_branches_of_all_maps_have_a_size_together() {
         let map = |at| {
             let branch = branch(at);
             format!(
-                "  m{at}: {{ type: map, over: '{{{{x}}}}', item_key: i, collect_into: c{at}, branch: {branch}, next: done }}\n"
+                "  m{at}: {{ type: map, over: '{{{{x}}}}', as: i, collect_into: c{at}, branch: {branch}, next: done }}\n"
             )
         };
         (0..1_000).map(map).collect()
