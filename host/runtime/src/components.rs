@@ -262,7 +262,7 @@ mod tests {
             ("http://127.0.0.1:8080/a", Ok("http://127.0.0.1:8080")),
             ("https://user:pass@a.example/", Ok("https://a.example")),
             ("ftp://a.example", Err("not the address of a web server")),
-            ("a.example", Err("no address")),
+            ("a.example", Err("not a valid address")),
         ] {
             match (server(address).map(|grant| grant.to_string()), expected) {
                 (Ok(grant), Ok(expected)) => assert_eq!(grant, expected, "{address}"),

@@ -98,7 +98,7 @@ fn what_tasks_come_to() {
     let (done, _) = begin(card(), move |_| json!({ "result": task("completed") }));
     assert_eq!(done, json!({ "done": { "text": "why" } }));
     let (failed, _) = begin(json!("a card"), |_| json!({}));
-    assert!(failed["failed"]["message"].as_str().unwrap_or_default().contains("no object"), "{failed}");
+    assert!(failed["failed"]["message"].as_str().unwrap_or_default().contains("not an object"), "{failed}");
 }
 
 #[test]

@@ -111,7 +111,7 @@ test("hooks give verdicts", async () => {
   assert.deepEqual(await verdict("c"), { tag: "refuse", val: { message: "no", metadata: [] } });
   assert.equal((await failure(verdict("d"))).tag, "other");
   assert.deepEqual(await calls.on("after-run", "{}"), { tag: "proceed" });
-  assert.throws(() => describe({ hooks: { "before-breakfast": hooks["before-tool-call"] } }), /no point of a run/);
+  assert.throws(() => describe({ hooks: { "before-breakfast": hooks["before-tool-call"] } }), /is not a point of a run/);
 });
 
 test("a connector sends and receives", async () => {

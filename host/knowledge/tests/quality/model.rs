@@ -78,7 +78,7 @@ async fn a_model_of_other_sizes_is_said() {
             "\"hidden_size\": 768",
             "has the shape [30522, 384]; by `config.json` it is [30522, 768]",
         ),
-        ("\"num_attention_heads\": 12", "\"num_attention_heads\": 7", "no multiple of `num_attention_heads`"),
+        ("\"num_attention_heads\": 12", "\"num_attention_heads\": 7", "not a multiple of `num_attention_heads`"),
         ("\"num_hidden_layers\": 6", "\"num_hidden_layers\": 7", "no tensor `encoder.layer.6."),
     ] {
         fs::write(folder.path().join("config.json"), config.replace(from, to)).expect("a file");

@@ -160,8 +160,8 @@ fn sizes_that_make_no_sense_are_refused() {
         ("hidden_size", 0, "`hidden_size` is 0"),
         ("num_hidden_layers", 0, "`num_hidden_layers` is 0"),
         ("num_attention_heads", 0, "`num_attention_heads` is 0"),
-        ("num_attention_heads", 3, "no multiple"),
-        ("num_attention_heads", 8, "no multiple"),
+        ("num_attention_heads", 3, "not a multiple"),
+        ("num_attention_heads", 8, "not a multiple"),
         ("type_vocab_size", 0, "`type_vocab_size` is 0"),
     ] {
         let error = config(&json!({ name: size })).check().expect_err("an error");
