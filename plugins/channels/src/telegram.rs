@@ -95,7 +95,8 @@ fn read(work: &Work<'_>, reply: &Reply) -> Step {
             thread: None,
         },
         false if reply.is_taken() => {
-            let why = text_at(&json, "/description").unwrap_or_else(|| "the reply is not one that its API describes".to_owned());
+            let why = text_at(&json, "/description")
+                .unwrap_or_else(|| "the reply is not one that its API describes".to_owned());
             Step::failed(format!("Telegram did not take it: {}", why.chars().take(200).collect::<String>()), true)
         }
         false => reply.failure("Telegram", &["/description"]),

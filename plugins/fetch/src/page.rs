@@ -42,8 +42,9 @@ fn title(html: &str) -> Option<String> {
 
 /// The address that a page at `base` sends on to.
 pub(crate) fn resolve(base: &str, location: &str) -> Result<String, Error> {
-    let refuse =
-        |problem: String| Error::other(format!("`{base}` sends on to `{location}`, which is not a valid address: {problem}"));
+    let refuse = |problem: String| {
+        Error::other(format!("`{base}` sends on to `{location}`, which is not a valid address: {problem}"))
+    };
     let base = fluent_uri::Uri::parse(base).map_err(|error| refuse(error.to_string()))?;
     let location = UriRef::parse(location).map_err(|error| refuse(error.to_string()))?;
     // An address with a fragment is no base; it was the page's own and is left out.

@@ -108,7 +108,7 @@ fn headers(notify: &Notify) -> Object {
         headers.insert(name.clone(), value);
     }
     if !notify.headers.iter().any(|(name, _)| is_type(name)) {
-        headers.insert("content-type".into(), JSON_TEXT.into());
+        headers.insert("content-type", JSON_TEXT.into());
     }
     headers
 }

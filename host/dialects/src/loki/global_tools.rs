@@ -38,22 +38,24 @@ fn missing_help(tool: &str) -> String {
 }
 
 /// The full name of a tool, as the file has written it. The error has no place yet.
-pub(super) fn find(written: &str, surroundings: &dyn Surroundings) -> Result<String, Diagnostic> {
+pub(super) fn find(written: &str, surroundings: &dyn Surroundings) -> Result<String, Box<Diagnostic>> {
     let name = tool_name(written);
     match surroundings.tool(name) {
         ToolState::Usable => return Ok(name.to_owned()),
-        ToolState::Unusable(reason) => return Err(Diagnostic::error(reason)),
+        ToolState::Unusable(reason) => return Err(Diagnostic::error(reason).into()),
         ToolState::Missing => {}
     }
-    let missing =
-        || Diagnostic::error(format!("the tool `{written}` is not known to the host")).help(missing_help(name));
+    let missing = || {
+        let error = Diagnostic::error(format!("the tool `{written}` is not known to the host"));
+        Box::new(error.help(missing_help(name)))
+    };
     // Those that hotcell has itself work with what is granted to its plugins.
     if SHIPPED.iter().any(|(_, tools)| tools.contains(&name)) {
         return Err(missing());
     }
     match surroundings.tool_file(name) {
         Imported::Usable(full_name) => Ok(full_name),
-        Imported::Unusable(reason) => Err(Diagnostic::error(reason)),
+        Imported::Unusable(reason) => Err(Diagnostic::error(reason).into()),
         Imported::Missing { .. } => Err(missing()),
     }
 }
@@ -69,7 +71,7 @@ pub(super) fn remark(tool: &SourceText, weight: Severity, surroundings: &dyn Sur
     let remark = match find(tool, surroundings) {
         Err(mut problem) => {
             problem.severity = weight;
-            problem
+            *problem
         }
         Ok(_) if surroundings.is_sealed_shell(name) => Diagnostic::warning(format!(
             "`{name}` runs in hotcell's sealed shell, never in that of this machine"

@@ -55,7 +55,7 @@ impl Shared {
                 .collect()
         })?;
         let id = choose(matching, name)?;
-        self.named(&id)?.ok_or_else(|| JournalError::NoSuchRun(id))
+        self.named(&id)?.ok_or(JournalError::NoSuchRun(id))
     }
 
     /// The run of exactly this name.

@@ -78,7 +78,8 @@ fn name(text: &str, span: Span) -> Result<()> {
     if (1..=64).contains(&text.len()) && text.bytes().all(plain) && text.split(':').count() <= 2 && parts_are_there {
         return Ok(());
     }
-    let message = format!("`{text}` is not a valid name of a plugin: 1 to 64 ASCII letters, digits, `_`, `-`, `.`, and one `:`");
+    let message =
+        format!("`{text}` is not a valid name of a plugin: 1 to 64 ASCII letters, digits, `_`, `-`, `.`, and one `:`");
     Err(Error::new(span, message))
 }
 

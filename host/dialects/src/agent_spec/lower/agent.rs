@@ -225,9 +225,9 @@ impl<'c> Lowering<'c> {
         };
         let written: Vec<&str> = parts.instructions.iter().copied().filter(|text| !text.trim().is_empty()).collect();
         let is_jinja = self.surroundings.renders_jinja();
-        let instructions = (!written.is_empty()).then(|| template::rendered(&written.join("\n\n"), is_jinja, &input));
+        let instructions = (!written.is_empty()).then(|| template::rendered(&written.join("\n\n"), is_jinja, input));
         let prompt = match parts.framing {
-            Some(framing) => framed(framing, instructions.as_ref(), &input, conversation),
+            Some(framing) => framed(framing, instructions.as_ref(), input, conversation),
             None => {
                 let instructions = instructions.map(|text| PromptPart::text("`system_prompt`", Speaker::System, text));
                 let conversation = PromptPart::messages("the conversation", Expression::Key(conversation.clone()));

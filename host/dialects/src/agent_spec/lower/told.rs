@@ -2,7 +2,7 @@
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{Action, Drawn, Excerpt, Expression, Node, PromptPart};
-use hotcell_graph::{Key, List, Value};
+use hotcell_graph::{Key, Value};
 
 use super::node::Site;
 use super::{Lowering, template};
