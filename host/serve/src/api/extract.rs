@@ -10,6 +10,7 @@ use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::Value;
 
+use super::distinct::Distinct;
 use crate::problem::Problem;
 use crate::state::Server;
 
@@ -53,7 +54,14 @@ async fn json(request: Request, server: &Server) -> Result<Vec<u8>, Problem> {
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let settings = server.settings();
-    read(request, settings.largest_body, settings.body_within).await
+    let bytes = read(request, settings.largest_body, settings.body_within).await?;
+    match serde_json::from_slice::<Distinct>(&bytes) {
+        // What is no JSON is told by whoever reads it.
+        Err(error) if error.is_data() => {
+            Err(Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be used: {error}")))
+        }
+        _ => Ok(bytes),
+    }
 }
 
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

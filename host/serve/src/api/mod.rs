@@ -7,6 +7,7 @@ mod agui;
 mod bundles;
 mod cancel;
 mod decisions;
+mod distinct;
 mod docs;
 pub(crate) mod errors;
 pub(crate) mod extract;
