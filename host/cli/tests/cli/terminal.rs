@@ -245,6 +245,7 @@ nodes:
 "#;
     let desk = Desk::with(graph, &[("a.py", "print('{}')\n")]);
     desk.write("e\nok: all is well/graph.yaml", graph);
+    desk.write("e\nok: all is well/scripts/a.py", "print('{}')\n");
     desk.write("f\nerror: bad/graph.yaml", "name: x\nnonsense: 1\n");
     for arguments in [&["check", "."][..], &["check", "e\nok: all is well"], &["agent", "inspect", "."]] {
         let told = desk.told(arguments);

@@ -97,11 +97,11 @@ pub(super) fn imported(
         Imported::Usable(name) => return Some(name),
         Imported::Missing { searched } => {
             let kind = match what {
-                Import::Tool => "tool",
-                Import::Hook => "hook that guards this agent",
-                Import::Agent => "agent",
+                Import::Tool => "a tool",
+                Import::Hook => "a hook that guards this agent",
+                Import::Agent => "an agent",
             };
-            let message = format!("{of}: `{}` names no {kind}; searched: {}", &**path, searched.join(", "));
+            let message = format!("{of}: `{}` does not name {kind}; searched: {}", &**path, searched.join(", "));
             fields.error(message, &path.span).help(help)
         }
         Imported::Unusable(reason) => fields.error(format!("{of}: `{}` cannot be used: {reason}", &**path), &path.span),

@@ -144,7 +144,7 @@ async fn what_is_wrong_is_told_to_whoever_can_mend_it() {
     let list = || desk.post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
     let accepts = list().header("accept", "application/json, text/event-stream");
     let nowhere = problem(accepts.header("mcp-session-id", "nobody")).await;
-    assert_eq!((&nowhere["status"], &nowhere["detail"]), (&json!(404), &json!("there is no such session")));
+    assert_eq!((&nowhere["status"], &nowhere["detail"]), (&json!(404), &json!("Session not found")));
     let takes_nothing = problem(list().header("accept", "image/png")).await;
     assert_eq!(takes_nothing["status"], 406, "{takes_nothing}");
     assert!(takes_nothing["detail"].as_str().unwrap().contains("text/event-stream"), "{takes_nothing}");

@@ -1,6 +1,7 @@
 //! Servers that end and begin again: nothing is lost, and nothing is done twice.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_runtime::{CancellationToken, Entry, EntryPath, Fact, Nobody, Outcome, Question, RunStore, Session};
 use serde_json::json;
@@ -127,6 +128,10 @@ async fn a_run_that_is_paused_stays_paused() {
     let run = desk.begin(json!({ "input": "x" })).await;
     desk.model.was_asked(1).await;
     assert_eq!(desk.host().pause(&run).await.unwrap().status.as_str(), "running");
+    // It comes from another process, as far as the run can tell, and may take a moment.
+    while !desk.kinds(&run).await.iter().any(|kind| kind == "pause_asked") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     desk.model.answers(1);
     desk.stands(&run, "paused").await;
     assert_eq!(ok(desk.get(&format!("/runs/{run}"))).await["status"], "interrupted");

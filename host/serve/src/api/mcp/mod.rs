@@ -178,7 +178,9 @@ async fn said(response: Response) -> Problem {
     let status = response.status();
     let body = Limited::new(response.into_body(), LONGEST).collect().await;
     let text = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned()).unwrap_or_default();
-    let text = text.strip_prefix("Bad Request: ").unwrap_or(&text).trim();
+    // Some begin with the name of the status.
+    let text = status.canonical_reason().and_then(|name| text.strip_prefix(name)?.strip_prefix(": ")).unwrap_or(&text);
+    let text = text.trim();
     let text = if text.is_empty() { "the message cannot be read" } else { text };
     Problem::new(status, shortened(text, LONGEST))
 }
