@@ -11,7 +11,7 @@ mod folder;
 mod replace;
 
 pub use folder::{Entry, FileError, Folder};
-pub use replace::replace;
+pub use replace::{replace, replace_private};
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};

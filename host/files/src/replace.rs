@@ -9,19 +9,33 @@ use std::path::Path;
 /// # Errors
 /// Those of the system.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, false)
+}
+
+/// The same for a file that its owner alone may read and write, also where others could read the one of before.
+///
+/// # Errors
+/// Those of the system.
+pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, true)
+}
+
+fn put(path: &Path, bytes: &[u8], is_private: bool) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    // A new file in the folder of a temporary one would be readable by its owner only.
+    // A temporary file is its owner's alone, and keeps that in its new place.
     #[cfg(unix)]
-    {
+    if !is_private {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file);
         let mode = mode.map_or(0o644, |old| old.permissions().mode() & 0o777);
         file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
     }
+    #[cfg(not(unix))]
+    let _ = is_private;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -31,7 +45,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    use super::replace;
+    use super::{replace, replace_private};
 
     #[test]
     fn a_file_takes_the_place_of_what_was_there_and_follows_no_link() {
@@ -54,5 +68,17 @@ mod tests {
         }
         assert!(fs::read(at("mine")).unwrap() == b"kept" && !at("nowhere").exists());
         assert!(replace(folder.path(), b"new").is_err());
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("private");
+        let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        replace_private(&file, b"new").unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        replace_private(&file, b"newer").unwrap();
+        assert_eq!((mode(), fs::read(&file).unwrap().as_slice()), (0o600, b"newer".as_slice()));
     }
 }

@@ -353,8 +353,9 @@ fn write_index(file: &Path, known: HashMap<PathBuf, Remembered>, mut files: Hash
         }
     }
     let index = Index { form: INDEX_FORM, version: env!("CARGO_PKG_VERSION").to_owned(), files };
-    let written =
-        serde_json::to_vec(&index).map_err(io::Error::from).and_then(|bytes| hotcell_files::replace(file, &bytes));
+    let written = serde_json::to_vec(&index)
+        .map_err(io::Error::from)
+        .and_then(|bytes| hotcell_files::replace_private(file, &bytes));
     if let Err(error) = written {
         tracing::debug!(target: "hotcell::plugin", "cannot keep the index of plugins: {error}");
     }
@@ -445,6 +446,11 @@ mod tests {
         std::fs::write(&file, tool_plugin(&describe("first", "t", ""))).unwrap();
         assert!(Catalogue::of_folders(&folders, Some(&index)).find("first").is_some());
         assert!(index.is_file());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(std::fs::metadata(&index).unwrap().permissions().mode() & 0o777, 0o600);
+        }
         assert!(Catalogue::of_folders(&folders, Some(&index)).find("first").is_some());
         std::fs::write(&file, tool_plugin(&describe("second-name", "t", ""))).unwrap();
         assert!(Catalogue::of_folders(&folders, Some(&index)).find("second-name").is_some());

@@ -38,7 +38,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(file: &Path, largest: u64) -> 
     }
 }
 
-/// Writes a file, whole or not at all. The error is why it cannot be written.
+/// Writes a file, whole or not at all, which only its owner can read: it tells where a person works and with what. The error is why it cannot be written.
 pub(crate) fn write<T: Serialize>(file: &Path, content: &T) -> Result<(), TomlFileError> {
-    Ok(hotcell_files::replace(file, toml::to_string(content)?.as_bytes())?)
+    Ok(hotcell_files::replace_private(file, toml::to_string(content)?.as_bytes())?)
 }

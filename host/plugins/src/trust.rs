@@ -151,6 +151,23 @@ mod tests {
         assert!(!is_pinned(&folder));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn the_list_is_read_by_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("trust.toml");
+        let trust = Trust::Listed(file.clone());
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        trust.set(place.path(), Some(&Footprint::default())).unwrap();
+        assert_eq!(mode(), 0o600);
+        // One of an earlier version.
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        trust.set(place.path(), None).unwrap();
+        assert_eq!(mode(), 0o600);
+    }
+
     #[test]
     fn those_who_change_the_list_at_once_lose_nothing_of_each_other() {
         let place = tempfile::tempdir().unwrap();
