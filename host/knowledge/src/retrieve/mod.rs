@@ -15,6 +15,7 @@ use crate::{
     embed::{EmbedError, Embedder, check_vectors},
     rerank::{RerankError, Reranker},
     store::{About, Found, Reader, StoreError},
+    untrusted::shown,
 };
 use fuse::fuse;
 
@@ -137,7 +138,7 @@ impl KnowledgeBase {
         if reader.about().embedding_model != embedder.name() {
             return Err(SearchError::Model {
                 file: reader.file().display().to_string(),
-                built: reader.about().embedding_model.clone(),
+                built: shown(&reader.about().embedding_model),
                 asked: embedder.name().to_owned(),
             });
         }

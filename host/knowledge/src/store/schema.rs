@@ -10,6 +10,7 @@ use std::{
 use rusqlite::{Connection, config::DbConfig, limits::Limit};
 
 use super::StoreError;
+use crate::untrusted::shown;
 
 /// What SQLite writes into the header of our files: `hcKB`.
 const APPLICATION_ID: i64 = 0x6863_4b42;
@@ -171,16 +172,16 @@ impl Guard {
     }
 }
 
-/// What went wrong in reading a file, and what to do.
+/// What went wrong in reading a file, and what to do. SQLite's words have names of the file in them.
 pub(super) fn failed(file: &Path, error: rusqlite::Error) -> StoreError {
     let reason = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-            format!("{error}; delete it to have it built again")
+            format!("{}; delete it to have it built again", shown(&error.to_string()))
         }
         Some(rusqlite::ErrorCode::OperationInterrupted) => {
             "searching it takes too long; delete it to have it built again".to_owned()
         }
-        _ => error.to_string(),
+        _ => shown(&error.to_string()),
     };
     StoreError::Failed { file: file.to_owned(), doing: "read", reason }
 }

@@ -13,6 +13,7 @@ use super::{
     schema::{self, count, to_integer},
     vectors,
 };
+use crate::untrusted::shown;
 
 /// A file that is being built. What is committed stays when the process ends, however it ends.
 pub(crate) struct Writer {
@@ -103,7 +104,7 @@ impl Writer {
     }
 
     fn failed(&self, error: impl std::fmt::Display) -> StoreError {
-        StoreError::Failed { file: self.file.clone(), doing: "written", reason: error.to_string() }
+        StoreError::Failed { file: self.file.clone(), doing: "written", reason: shown(&error.to_string()) }
     }
 
     /// The number of a document with this content, and how far it is. What is there of another content is taken out.

@@ -138,6 +138,26 @@ async fn other_files_are_refused() {
     assert!(error.contains("there is no knowledge base"), "{error}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_file_says_moves_no_terminal() {
+    let (folder, build, embedder) = animals().await;
+    for (change, part) in [
+        ("UPDATE about SET embedding_model = 'a' || char(27, 10) || 'b'", "the embedding model `a\\u{1b} b`"),
+        (
+            "PRAGMA writable_schema = on; UPDATE sqlite_schema SET name = 'a' || char(27, 10) || 'b', sql = 'x' WHERE name = 'about'",
+            "malformed database schema (a\\u{1b} b)",
+        ),
+    ] {
+        let path = folder.path().join("changed.db");
+        fs::copy(&build.file, &path).expect("a copy");
+        let connection = rusqlite::Connection::open(&path).expect("SQLite");
+        connection.execute_batch(change).unwrap_or_else(|error| panic!("{change}: {error}"));
+        drop(connection);
+        let error = KnowledgeBase::open(&path, embedder.clone()).await.err().expect(change).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
 /// A stranger's file may be a database that does something when it is read, or say what nothing else would.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_anything_more_in_it_is_refused() {
