@@ -15,6 +15,8 @@ use super::{
 
 /// The most chunks that one search gives, whatever a file asks for.
 const MAX_FOUND: usize = 10_000;
+/// The most bytes of all of them: in a file that somebody made up, many chunks can be the same pages.
+const MAX_FOUND_BYTES: usize = 32 << 20;
 /// How many connections are kept open for the next searches.
 const IDLE: usize = 8;
 
@@ -86,12 +88,26 @@ impl Reader {
 
     /// The chunks of these numbers, in their order.
     pub(crate) fn chunks(&self, numbers: &[i64]) -> Result<Vec<Found>, StoreError> {
-        self.with_connection(|connection| {
+        let found = self.with_connection(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT source, text FROM chunks JOIN documents ON documents.id = document WHERE chunks.id = ?1",
             )?;
-            let found = |row: &rusqlite::Row<'_>| Ok(Found { source: row.get(0)?, text: row.get(1)? });
-            numbers.iter().map(|number| statement.query_row([number], found)).collect()
+            let (mut all, mut bytes) = (Vec::new(), 0);
+            for number in numbers {
+                let row = |row: &rusqlite::Row<'_>| Ok(Found { source: row.get(0)?, text: row.get(1)? });
+                let found = statement.query_row([number], row)?;
+                bytes += found.source.len() + found.text.len();
+                if bytes > MAX_FOUND_BYTES {
+                    return Ok(None);
+                }
+                all.push(found);
+            }
+            Ok(Some(all))
+        })?;
+        found.ok_or_else(|| StoreError::Failed {
+            file: self.file.clone(),
+            doing: "read",
+            reason: format!("the passages found have more than {} MiB; ask for fewer", MAX_FOUND_BYTES >> 20),
         })
     }
 

@@ -190,7 +190,7 @@ async fn a_file_with_anything_more_in_it_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_file_says_of_itself_is_limited() {
     let (folder, build, embedder) = animals().await;
-    let path = folder.path().join("greedy.db");
+    let (path, other) = (folder.path().join("greedy.db"), embedder.clone());
     fs::copy(&build.file, &path).expect("a copy");
     let connection = rusqlite::Connection::open(&path).expect("SQLite");
     connection.execute_batch(&format!("UPDATE about SET top_k = {}", i64::MAX)).expect("an update");
@@ -198,6 +198,14 @@ async fn what_a_file_says_of_itself_is_limited() {
     let base = KnowledgeBase::open(&path, embedder).await.expect("a knowledge base");
     assert_eq!(base.search("molten glass", None).await.expect("passages").passages.len(), 3);
     assert_eq!(base.search("molten glass", Some(usize::MAX)).await.expect("passages").passages.len(), 3);
+
+    let connection = rusqlite::Connection::open(&path).expect("SQLite");
+    connection.execute_batch("UPDATE chunks SET text = hex(zeroblob(6 << 20))").expect("an update");
+    drop((base, connection));
+    let base = KnowledgeBase::open(&path, other).await.expect("a knowledge base");
+    assert_eq!(base.search("molten glass", Some(2)).await.expect("passages").passages.len(), 2);
+    let error = base.search("molten glass", Some(3)).await.expect_err("too much").to_string();
+    assert!(error.contains("more than 32 MiB; ask for fewer"), "{error}");
 }
 
 #[cfg(unix)]
