@@ -28,7 +28,7 @@ pub(crate) enum BundleError {
     #[error("the bundle has to be a tar archive, plain or compressed with gzip{0}")]
     Format(&'static str),
     /// It is broken
-    #[error("the bundle cannot be read: {0}")]
+    #[error("the bundle cannot be read: {}", .0.to_string().escape_debug())]
     Broken(io::Error),
     /// It has too much of something
     #[error("the bundle has more than {limit} {what}")]
