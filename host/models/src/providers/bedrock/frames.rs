@@ -5,6 +5,8 @@ use thiserror::Error;
 
 /// Bytes of the largest frame.
 const LARGEST: usize = 16 << 20;
+/// Bytes of the headers of a frame, as the format has it.
+const LARGEST_HEADERS: usize = 128 << 10;
 /// Bytes before the headers of a frame: its length, that of its headers, and the checksum of both.
 const PRELUDE: usize = 12;
 /// Bytes of the checksum at the end.
@@ -69,7 +71,7 @@ impl Frames {
         let length = usize::try_from(length).map_err(|_| FrameError::Length)?;
         let of_headers = usize::try_from(of_headers).map_err(|_| FrameError::Length)?;
         let most = length.checked_sub(PRELUDE + CHECKSUM).ok_or(FrameError::Length)?;
-        if length > LARGEST || of_headers > most {
+        if length > LARGEST || of_headers > most.min(LARGEST_HEADERS) {
             return Err(FrameError::Length);
         }
         if self.rest.len() < length {
@@ -189,7 +191,7 @@ mod tests {
             bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
             bytes
         };
-        for (length, headers) in [(15, 0), (16, 1), (u32::MAX, 0), (64, u32::MAX)] {
+        for (length, headers) in [(15, 0), (16, 1), (u32::MAX, 0), (64, u32::MAX), (1 << 20, (128 << 10) + 1)] {
             assert_eq!(read(&prelude(length, headers)), Err(FrameError::Length), "{length} {headers}");
         }
         for headers in [&[9, b'a'][..], &[1, b'a', 7, 0, 9], &[1, b'a', 10], &[1, b'a', 7, 0, 1, 0xff], &[1]] {
