@@ -6,6 +6,7 @@
 
 mod builder;
 mod check;
+mod datastores;
 mod export;
 mod fields;
 mod generated;

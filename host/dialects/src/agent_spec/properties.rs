@@ -128,17 +128,23 @@ pub(super) fn described(value: &Value, span: &Span) -> Result<Property, String> 
 /// # Errors
 /// When the schema of one is no type.
 pub(super) fn of_object(schema: &Value) -> Result<Vec<Property>, String> {
-    let Some(properties) = object_schema(schema) else { return Ok(Vec::new()) };
     let required = schema.as_object().and_then(|schema| schema.get("required")).and_then(Value::as_list);
     let is_required = |name: &str| required.is_none_or(|names| names.iter().any(|known| known.as_text() == Some(name)));
+    let settled = |property: Property| match is_required(&property.title) || property.default.is_some() {
+        true => Ok(property),
+        false => optional(&property),
+    };
+    entries_of(schema)?.into_iter().map(settled).collect()
+}
+
+/// The properties of a schema of an object, whether they are required or not.
+///
+/// # Errors
+/// When the schema of one is no type.
+pub(super) fn entries_of(schema: &Value) -> Result<Vec<Property>, String> {
     let outer = schema.as_object();
-    properties
-        .iter()
-        .map(|(name, schema)| {
-            let property = of_schema(name, &with_definitions(schema, outer), &Span::none())?;
-            if is_required(name) || property.default.is_some() { Ok(property) } else { optional(&property) }
-        })
-        .collect()
+    let properties = object_schema(schema).into_iter().flat_map(Object::iter);
+    properties.map(|(name, schema)| of_schema(name, &with_definitions(schema, outer), &Span::none())).collect()
 }
 
 /// The schema with what the one around it defines, so that its references lead somewhere.

@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 use super::generated::{DEFAULT, Find, Generated, NEXT, ends, list_schema};
 use super::model::{Component, Property};
 use super::properties::{described, of_schema, text};
-use super::{prompts, templates};
+use super::{datastores, prompts, templates};
 
 /// The branch of a node that tries a flow again and again, when none of its tries succeeded.
 pub(super) const FAILURE: &str = "failure";
@@ -96,7 +96,7 @@ pub(super) fn generated<'c>(component: &Component, find: &Find<'c>) -> Option<Ge
             let outputs = of_schema(HISTORY, &schema, &component.span).into_iter().collect();
             Generated { inputs: Some(inputs), outputs: Some(outputs), branches: next() }.outside(component)
         }
-        _ => return None,
+        _ => return datastores::generated(component),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use regex::{Regex, RegexBuilder};
 
 use super::typed::json_within;
-use super::{Expression, NoValue, ValuePath};
+use super::{Expression, NoValue, Rows, ValuePath};
 use crate::conversation::{Speaker, as_text, speaker, tool_calls};
 use crate::python::is_true;
 use crate::template::Lookup;
@@ -62,6 +62,8 @@ pub enum Drawn {
     Failure(Expression),
     /// Messages of a conversation
     Excerpt(Excerpt),
+    /// Objects of a collection, or all collections after something was done with one
+    Rows(Box<Rows>),
 }
 
 /// Which matches of a pattern are wanted.
@@ -158,6 +160,7 @@ impl Drawn {
             }
             Drawn::Failure(text) => Err(NoValue::Unfit(to_text(&text.evaluate(scope)?))),
             Drawn::Excerpt(excerpt) => Ok(Value::List(excerpt.of(scope))),
+            Drawn::Rows(rows) => rows.evaluate(scope),
         }
     }
 }

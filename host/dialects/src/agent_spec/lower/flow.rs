@@ -6,6 +6,7 @@ use hotcell_graph::ir::{Graph, Next, NodeIds, NodeIndex};
 use hotcell_graph::{Key, Value};
 
 use super::data::{DataFlow, Variable};
+use super::datastores::Store;
 use super::{Lowering, OwnKeys};
 use crate::agent_spec::model::{Component, ComponentId};
 use crate::agent_spec::templates::are_jinja;
@@ -17,6 +18,7 @@ pub(super) struct Frame<'c> {
     pub(super) keys: OwnKeys,
     pub(super) data: DataFlow,
     pub(super) variables: Vec<Variable>,
+    pub(super) stores: Vec<Store>,
     pub(super) ids: NodeIds,
     /// The node of the graph where a node of the flow begins
     entries: HashMap<ComponentId, Key>,
@@ -106,7 +108,8 @@ impl<'c> Lowering<'c> {
         let nodes = flow.children("nodes")?;
         let names = self.names_of(flow, nodes);
         let variables = self.variables(flow, &names);
-        let frame = self.frame(flow, nodes, &names, variables);
+        let stores = self.stores(flow, nodes, &names);
+        let frame = self.frame(flow, nodes, &names, variables, stores);
         let mut made = Vec::new();
         let is_entry = std::ptr::eq(flow, self.component(self.configuration.root));
         for id in nodes {
@@ -120,6 +123,7 @@ impl<'c> Lowering<'c> {
         graph.description = flow.text("description").map(str::to_owned);
         frame.keys.give_to(&mut graph, &flow.inputs, &flow.outputs, Vec::new());
         graph.initial_state.extend(frame.variables.iter().filter_map(Variable::initial));
+        graph.initial_state.extend(frame.stores.iter().map(Store::initial));
         Some(graph)
     }
 
@@ -139,6 +143,7 @@ impl<'c> Lowering<'c> {
         nodes: &'c [ComponentId],
         names: &[&str],
         variables: Vec<Variable>,
+        stores: Vec<Store>,
     ) -> Frame<'c> {
         let keys = OwnKeys::beside(names.iter().copied());
         let mut taken = vec![
@@ -148,6 +153,7 @@ impl<'c> Lowering<'c> {
             keys.decided.clone(),
         ];
         taken.extend(variables.iter().map(|variable| variable.key.clone()));
+        taken.extend(stores.iter().map(|store| store.key.clone()));
         let data = DataFlow::of(self.configuration, flow, &taken);
 
         let written: Vec<&str> = nodes.iter().map(|id| &*self.component(*id).shown).collect();
@@ -189,6 +195,7 @@ impl<'c> Lowering<'c> {
             keys,
             data,
             variables,
+            stores,
             ids: NodeIds::new(all.iter().map(String::as_str)),
             entries,
             further,

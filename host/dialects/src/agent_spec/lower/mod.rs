@@ -7,6 +7,7 @@
 mod agent;
 mod certificates;
 mod data;
+mod datastores;
 mod decide;
 mod extract;
 mod flow;

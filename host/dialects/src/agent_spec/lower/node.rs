@@ -47,6 +47,10 @@ const KINDS: &[&str] = &[
     "PluginCatchExceptionNode",
     "PluginChoiceNode",
     "PluginConstantValuesNode",
+    "PluginDatastoreCreateNode",
+    "PluginDatastoreDeleteNode",
+    "PluginDatastoreListNode",
+    "PluginDatastoreUpdateNode",
     "PluginExtractNode",
     "PluginGetChatHistoryNode",
     "PluginInputMessageNode",
@@ -122,6 +126,10 @@ impl<'c> Lowering<'c> {
             "PluginReadVariableNode" | "PluginVariableNode" | "PluginWriteVariableNode" => {
                 self.variable_node(&site).into_iter().collect()
             }
+            "PluginDatastoreCreateNode"
+            | "PluginDatastoreDeleteNode"
+            | "PluginDatastoreListNode"
+            | "PluginDatastoreUpdateNode" => self.datastore_node(&site).into_iter().collect(),
             "PluginChoiceNode" => self.choice_node(&site).into_iter().collect(),
             "PluginRetryNode" => self.retry_node(&site),
             "PluginGetChatHistoryNode" => self.history_node(&site).into_iter().collect(),
