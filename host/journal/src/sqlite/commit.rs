@@ -211,13 +211,18 @@ fn together(
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
     use rusqlite::Connection;
     use tokio::sync::oneshot;
 
     use super::super::SqliteStore;
     use super::{Trouble, Work};
+    use crate::entry::{Entry, Fact, RunHeader};
     use crate::ids::RunId;
-    use crate::store::JournalError;
+    use crate::store::{JournalError, RunStore as _};
 
     /// Writes a row of this name, and then is refused or not.
     struct Row {
@@ -273,5 +278,38 @@ mod tests {
     fn what_the_file_does_not_take_harms_no_other() {
         let twice = [(Some("a"), false), (Some("a"), false), (Some("b"), false)];
         assert_eq!(committed(&twice), (vec!["a".into(), "b".into()], vec![true, false, true]));
+    }
+
+    #[tokio::test]
+    async fn a_run_is_settled_in_whichever_order_its_entries_are_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let header = RunHeader {
+            graph: "test".into(),
+            source: "test".into(),
+            digest: String::new(),
+            kept: false,
+            given: Default::default(),
+        };
+        let writer = store.create(&header, None).await.expect("begun");
+        let _company = store.create(&header, None).await.expect("begun");
+        let works = {
+            // Nobody commits meanwhile.
+            let connection = store.shared.connection();
+            for _ in 0..2 {
+                let entry = Entry::of_run(Fact::TimerFired { node: "n".to_owned() });
+                let appended = pin!(writer.append(vec![entry])).poll(&mut Context::from_waker(Waker::noop()));
+                assert!(matches!(appended, Poll::Ready(Ok(()))), "it is on its way");
+            }
+            let mut works = std::mem::take(&mut store.shared.queue.works().open);
+            assert_eq!(works.len(), 2);
+            for work in &mut works {
+                assert!(work.write(&connection).is_ok());
+            }
+            works
+        };
+        works.into_iter().rev().for_each(|work| work.tell(Ok(())));
+        let settled = tokio::time::timeout(Duration::from_secs(10), writer.settled()).await;
+        settled.expect("it waits for what was told").expect("committed");
     }
 }

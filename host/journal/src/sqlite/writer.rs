@@ -117,7 +117,12 @@ impl Work for Add {
                 }
             }
         }
-        committed.send_replace(before.number + if outcome.is_ok() { added } else { 0 });
+        // Works of one run may be told in another order than they were committed in, by two threads.
+        committed.send_modify(|committed| {
+            if outcome.is_ok() {
+                *committed = (*committed).max(before.number + added);
+            }
+        });
         shared.grown.ring(&id);
         match (&outcome, rests) {
             (Ok(()), true) => shared.released(&id, waiting),
@@ -231,7 +236,8 @@ impl Writer {
         };
         let mail = receive().map_err(self.shared.error("written"))?;
         state.tail = tail;
-        self.committed.send_replace(tail.number);
+        // What was committed with it is told later.
+        self.committed.send_modify(|committed| *committed = (*committed).max(tail.number));
         self.shared.grown.ring(&self.id);
         if mail.iter().any(|entry| entry.fact == Fact::Cancelled) {
             // Nobody else begins it any more. Who waits for it is told when the work has stopped: when this is dropped.
