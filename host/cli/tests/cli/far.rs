@@ -59,6 +59,13 @@ fn tidy(told: &str, url: &str) -> String {
     told.replace(&format!(" --server {url}"), "")
 }
 
+/// What a command says without the lines of nodes that begin, `▸ node (type)`. A server tells them to whoever is there at that moment,
+/// and a run that goes on with an answer may be faster than the one who answered.
+fn without_beginnings(told: &str) -> String {
+    let begins = |line: &&str| line.starts_with("▸ ") && line.ends_with(')') && !line.starts_with("▸ graph: ");
+    told.lines().filter(|line| !begins(line)).map(|line| format!("{line}\n")).collect()
+}
+
 #[test]
 fn a_run_looks_and_ends_as_one_that_is_done_here() {
     let greet = "console.log(JSON.stringify({ greeting: 'Hello' }));\n";
@@ -73,6 +80,10 @@ fn a_run_looks_and_ends_as_one_that_is_done_here() {
         &["run", "asks", "--answer", "Ada", "--answer", "no", "--answer", "more"],
     ] {
         let (here, there) = (desk.told(arguments), desk.told(&[arguments, &["--server", &url]].concat()));
+        let (here, there) = match arguments.contains(&"--answer") {
+            true => (without_beginnings(&here), without_beginnings(&there)),
+            false => (here, there),
+        };
         assert_eq!(tidy(&there, &url), here, "{arguments:?}");
     }
     assert_eq!(desk.runs().len(), 6, "the journal of this machine has no others");
