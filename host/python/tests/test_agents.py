@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import sys
 
 import pydantic
 import pytest
@@ -134,8 +135,10 @@ def test_types_are_handed_in_by_import_path(write, host, model):
 def test_a_file_imports_no_module_by_itself(write, host, tmp_path, monkeypatch):
     write("raise SystemExit('imported')", "examples/schemas.py")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(LoadError, match="no schema for the model `examples.schemas.SupportReply`"):
+    with pytest.raises(LoadError, match="`examples/schemas.py` cannot be loaded"):
         desk(write, host, TYPED)
+    # It was described in a cell.
+    assert "examples.schemas" not in sys.modules
 
 
 def test_a_reply_type_needs_a_schema(write, host):
