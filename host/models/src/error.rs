@@ -90,6 +90,9 @@ pub enum ModelError {
         /// The providers that exist.
         known: Vec<String>,
     },
+    /// Nothing names a model, and none is the default.
+    #[error("no model is chosen; name one in the graph (`model: provider:name`) or set `HOTCELL_MODEL`")]
+    NoModel,
     /// A text is not the name of a model.
     #[error("`{name}` is not the name of a model: {reason}")]
     InvalidName {
@@ -172,7 +175,9 @@ impl ModelError {
             Self::Malformed { .. } => "malformed_reply",
             Self::TooLarge { .. } => "reply_too_large",
             Self::MissingKey { .. } => "missing_key",
-            Self::UnknownProvider { .. } | Self::NoProvider { .. } | Self::InvalidName { .. } => "unknown_model",
+            Self::UnknownProvider { .. } | Self::NoProvider { .. } | Self::NoModel | Self::InvalidName { .. } => {
+                "unknown_model"
+            }
             Self::InvalidUrl { .. } | Self::InvalidRequest { .. } => "invalid_request",
             Self::Recording { .. } | Self::NotRecorded { .. } | Self::ScriptEnded { .. } => "recording",
         };

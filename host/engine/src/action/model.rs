@@ -26,9 +26,6 @@ use crate::telling;
 use crate::turn::NodeTurn;
 use crate::what_if::Outward;
 
-/// What a node says that needs a model where there is none.
-const NO_MODEL: &str = "no model is chosen; name one in the graph (`model: provider:name`) or set `HOTCELL_MODEL`";
-
 /// The pause after this many attempts, of which the last one was refused with this status, if with any.
 pub(super) fn pause(retry: &Retry, attempts: u32, status: Option<u16>) -> Duration {
     retry.pause_after(attempts, status, fastrand::f64())
@@ -70,7 +67,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
     let site = turn.site();
     let model = match site.model().or(settings.model.as_deref()) {
         Some(name) => name.parse::<ModelName>().map_err(|error| failed(error.to_string()))?,
-        None => turn.context.ports.default_model.clone().ok_or_else(|| failed(NO_MODEL.to_owned()))?,
+        None => turn.context.ports.default_model.clone().ok_or_else(|| failed(ModelError::NoModel.to_string()))?,
     };
     let more = settings.more.as_ref().map(|more| serde_json::Value::from(&Value::Object(more.clone())));
     let request = Request {
