@@ -35,6 +35,14 @@ pub(crate) enum Route {
     End,
 }
 
+/// The state to which the writes of a turn led.
+pub(crate) enum After {
+    /// That of its branch, as it was when the turn began, with the writes
+    Own(State),
+    /// That which all branches share, as [`Schedule::fits`] gave it
+    Shared(State),
+}
+
 /// Why the run cannot go on.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ScheduleError {
@@ -137,11 +145,13 @@ impl Schedule {
         self.tokens.iter().find(running).map(|token| token.branch.state.clone())
     }
 
-    /// Whether what a turn writes goes with what other branches wrote meanwhile, where they share a state.
-    pub(crate) fn fits(&self, graph: &Graph, writes: &[Write]) -> Result<(), WriteError> {
-        let Some(mut shared) = self.shared.clone() else { return Ok(()) };
+    /// Whether what a turn writes goes with what other branches wrote meanwhile, where they share a state: that state with the
+    /// writes. It is that of the run once the turn is completed, unless another one is completed before.
+    pub(crate) fn fits(&self, graph: &Graph, writes: &[Write]) -> Result<Option<State>, WriteError> {
+        let Some(mut shared) = self.shared.clone() else { return Ok(None) };
         let is_applied = |write: &&Write| graph.scheduling.brought.as_ref() != Some(&write.key);
-        writes.iter().filter(is_applied).try_for_each(|write| apply(graph, &mut shared, write))
+        writes.iter().filter(is_applied).try_for_each(|write| apply(graph, &mut shared, write))?;
+        Ok(Some(shared))
     }
 
     /// The nodes that branches wait before.
@@ -386,7 +396,7 @@ impl Schedule {
         graph: &Graph,
         turn: Turn,
         mut writes: Vec<Write>,
-        state: State,
+        after: After,
         route: &Route,
         has_failed: bool,
     ) -> Result<Option<State>, ScheduleError> {
@@ -402,14 +412,18 @@ impl Schedule {
             token.brings = writes.iter().rev().find(|write| write.key == *key).map(|write| write.value.clone());
             writes.retain(|write| write.key != *key);
         }
-        match &mut self.shared {
-            Some(shared) => {
+        match (&mut self.shared, after) {
+            (Some(shared), After::Shared(state)) => {
+                shared.clone_from(&state);
+                token.branch.state = state;
+            }
+            (Some(shared), After::Own(_)) => {
                 for write in &writes {
                     apply(graph, shared, write).map_err(|error| ScheduleError::Merge { node, error })?;
                 }
                 token.branch.state = shared.clone();
             }
-            None => token.branch.record(node, writes, state),
+            (None, After::Own(state) | After::Shared(state)) => token.branch.record(node, writes, state),
         }
         let within = match route {
             Route::To(targets) => self.within_hops(graph, node, targets)?,

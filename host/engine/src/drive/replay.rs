@@ -8,7 +8,7 @@ use super::Drive;
 use crate::branch::apply;
 use crate::memory::Moved;
 use crate::outcome::{Outcome, RunError};
-use crate::schedule::{Route, Start};
+use crate::schedule::{After, Route, Start};
 use crate::token::Turn;
 
 impl Drive {
@@ -52,7 +52,7 @@ impl Drive {
             self.account += completed.account;
             self.note_failure(start.node, completed.failure.as_deref());
             let (writes, has_failed) = (completed.writes, completed.failure.is_some());
-            let ended = self.schedule.complete(&self.graph, turn, writes, state, &route, has_failed);
+            let ended = self.schedule.complete(&self.graph, turn, writes, After::Own(state), &route, has_failed);
             match ended {
                 Ok(Some(state)) => return Ok(Some((self.end(completed.output, &state), state))),
                 Ok(None) => {}

@@ -16,7 +16,7 @@ use crate::clock::Counted;
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::outcome::{Outcome, RunError};
-use crate::schedule::{Route, Start};
+use crate::schedule::{After, Route, Start};
 use crate::token::Turn;
 use crate::turn::NodeTurn;
 
@@ -116,8 +116,8 @@ impl Drive {
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
         self.is_refused = matches!(result, Err(Interruption::Refused(_)));
-        let done = match result.and_then(|done| self.fitting(turn, node, done)) {
-            Ok(done) => done,
+        let (done, shared) = match result.and_then(|done| self.fitting(turn, node, done)) {
+            Ok(fitting) => fitting,
             Err(Interruption::Waiting) => return Ok(None),
             Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => {
                 self.timings.add(node, elapsed);
@@ -169,20 +169,24 @@ impl Drive {
             self.tell_completed(turn, &completed);
         }
         let (writes, has_failed) = (completed.writes, completed.failure.is_some());
-        match self.schedule.complete(&graph, turn, writes, done.state, &done.route, has_failed) {
+        let after = shared.map_or(After::Own(done.state), After::Shared);
+        match self.schedule.complete(&graph, turn, writes, after, &done.route, has_failed) {
             Ok(Some(state)) => Ok(Some((self.end(completed.output, &state), state))),
             Ok(None) => Ok(None),
             Err(error) => Ok(Some((self.explain(error), self.schedule.state()))),
         }
     }
 
-    /// What a turn gives. If its writes do not go with what other branches wrote meanwhile, it has failed, and its node says what
-    /// follows: nothing of it is committed before.
-    fn fitting(&self, turn: Turn, node: NodeIndex, done: Done) -> Result<Done, Interruption> {
-        let Err(error) = self.schedule.fits(&self.graph, &done.writes) else { return Ok(done) };
+    /// What a turn gives, with the state that branches share after it, if they do. If its writes do not go with what other branches
+    /// wrote meanwhile, it has failed, and its node says what follows: nothing of it is committed before.
+    fn fitting(&self, turn: Turn, node: NodeIndex, done: Done) -> Result<(Done, Option<State>), Interruption> {
+        let error = match self.schedule.fits(&self.graph, &done.writes) {
+            Ok(shared) => return Ok((done, shared)),
+            Err(error) => error,
+        };
         let name = self.graph.node(node).speaks_as().clone();
         let mut failed = NodeTurn::new(self.context.clone(), self.context.place_of(turn), name);
-        unfit_node(&mut failed, &self.graph, node, self.schedule.state(), &error)
+        Ok((unfit_node(&mut failed, &self.graph, node, self.schedule.state(), &error)?, None))
     }
 
     /// Takes note of a node that failed and after which the graph goes on.

@@ -7,7 +7,7 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Reducer, State, Value};
 use hotcell_journal::Write;
 
-use super::{Route, Schedule, Start};
+use super::{After, Route, Schedule, Start};
 
 /// A graph of these nodes, the first of which is the start: an id, what it waits for, where it goes.
 fn graph(nodes: &[(&str, Join, &[&str])]) -> Graph {
@@ -98,7 +98,10 @@ impl Driven {
         let route = Route::To(next.iter().map(|id| self.graph.find(id).expect("a node")).collect());
         let mut state = start.state;
         writes.iter().for_each(|write| crate::branch::apply(&self.graph, &mut state, write).expect("writes"));
-        let ended = self.schedule.complete(&self.graph, start.turn, writes, state, &route, failed).expect("no error");
+        let ended = self
+            .schedule
+            .complete(&self.graph, start.turn, writes, After::Own(state), &route, failed)
+            .expect("no error");
         self.over |= ended.is_some();
         self.start();
     }
@@ -276,6 +279,24 @@ fn shared_state_takes_writes_in_the_order_of_commits_and_keeps_those_of_branches
 }
 
 #[test]
+fn what_fits_the_shared_state_is_that_state_once_the_turn_is_completed() {
+    let mut shared = fan_in(|graph| from(graph, "a"), false);
+    shared.scheduling.sharing = Sharing::Shared;
+    shared.reducers.insert("log".into(), Reducer::Append);
+    let wrote = |text: &str| vec![Write { key: "log".into(), value: text.into() }];
+    let mut run = Driven::new(shared);
+    run.done("split");
+    run.leave("c", Vec::new(), wrote("c"), false);
+    let start = run.take("b");
+    let after = run.schedule.fits(&run.graph, &wrote("b")).expect("they fit").expect("it is shared");
+    let route = Route::To(Vec::new());
+    let ended = run.schedule.complete(&run.graph, start.turn, wrote("b"), After::Shared(after), &route, false);
+    assert!(ended.expect("no error").is_none(), "`a` still runs");
+    let log = run.schedule.state().get("log").map(Value::to_json);
+    assert_eq!(log.as_deref(), Some(r#"["c","b"]"#));
+}
+
+#[test]
 fn a_run_that_is_quiet_has_what_all_its_branches_wrote_whichever_was_last() {
     orders(&["a", "b", "c"], &mut |order| {
         let mut run = Driven::new(fan_in(|graph| from(graph, "a"), false));
@@ -288,7 +309,10 @@ fn a_run_that_is_quiet_has_what_all_its_branches_wrote_whichever_was_last() {
             let mut state = start.state;
             crate::branch::apply(&run.graph, &mut state, &writes[0]).expect("written");
             let route = Route::To(Vec::new());
-            last = run.schedule.complete(&run.graph, start.turn, writes, state, &route, false).expect("no error");
+            last = run
+                .schedule
+                .complete(&run.graph, start.turn, writes, After::Own(state), &route, false)
+                .expect("no error");
         }
         let state = last.expect("nothing is left to run");
         assert_eq!(state.get("log").map(Value::to_json).as_deref(), Some(r#"["a","b","c"]"#), "{order:?}");
