@@ -546,6 +546,8 @@ fn refuse_several_names(path: &Path) -> Result<(), String> {
 mod tests {
     use std::time::{Duration, SystemTime};
 
+    use rusqlite::{Connection, StatementStatus};
+
     use super::SqliteStore;
     use super::rows::{Tail, insert};
     use crate::entry::{Entry, Fact};
@@ -564,6 +566,27 @@ mod tests {
         assert!(matches!(early, rusqlite::Error::StatementChangedRows(0)), "{early}");
         insert(&connection, 1, &second).expect("written");
         insert(&connection, 1, &third).expect("written");
+    }
+
+    #[test]
+    fn no_statement_is_compiled_anew_for_the_values_that_are_bound() {
+        let compiled_again = |connection: &Connection| {
+            let mut statement = connection.prepare("SELECT count(*) FROM runs WHERE id LIKE ?1").expect("compiled");
+            for value in ["a%", "b%"] {
+                let _: i64 = statement.query_row([value], |row| row.get(0)).expect("read");
+            }
+            statement.get_status(StatementStatus::RePrepare)
+        };
+        // What SQLite does unless it is told otherwise.
+        let usual = Connection::open_in_memory().expect("opened");
+        usual.execute_batch("CREATE TABLE runs (id TEXT)").expect("made");
+        assert!(compiled_again(&usual) > 0);
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        assert_eq!(compiled_again(&store.shared.connection()), 0, "of the connection that writes");
+        let read = store.shared.read(|connection| Ok(compiled_again(connection))).expect("read");
+        assert_eq!(read, 0, "of those that read");
     }
 
     #[test]
