@@ -6,10 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hotcell_dialects::agent_spec;
-use hotcell_engine::{
-    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, SystemClock,
-    ToolCall, Tools,
-};
+use hotcell_engine::{CallReport, Engine, Outcome, People, RunInput, RunRequest, ToolCall, Tools};
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Object, Value};
@@ -20,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::configurations::World;
 use crate::exporting::{cases, described, graph_of, shared_graphs};
+use crate::playing::ports;
 
 /// A person and tools that answer as they are told to, and keep what they were asked.
 #[derive(Default)]
@@ -55,13 +53,6 @@ impl Tools for Stage {
     }
 }
 
-#[async_trait]
-impl Scripts for Stage {
-    async fn run(&self, call: ScriptCall) -> CallReport {
-        CallReport::failed(format!("there is no script `{}`", call.file))
-    }
-}
-
 /// What can be seen of a run from outside.
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -82,23 +73,7 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
     };
     let stage = Arc::new(Stage { answers: Mutex::new(texts("answers").into()), ..Stage::default() });
     let model = Arc::new(Scripted::new(played["replies"].as_array().into_iter().flatten().map(reply).map(Ok)));
-    let nobody = Arc::new(Nobody);
-    let ports = Ports {
-        scripts: stage.clone(),
-        tools: stage.clone(),
-        people: stage.clone(),
-        model: model.clone(),
-        default_model: None,
-        prices: Arc::default(),
-        observer: nobody.clone(),
-        hooks: nobody.clone(),
-        plugin_nodes: nobody.clone(),
-        knowledge: nobody.clone(),
-        agents: nobody.clone(),
-        web: nobody,
-        clock: Arc::new(SystemClock::default()),
-        meter: Arc::new(hotcell_engine::Tally::default()),
-    };
+    let ports = ports(&stage, model.clone());
     let given = RunInput { input: text.map(str::to_owned), state, ..RunInput::default() };
     let request = RunRequest {
         graph: Arc::new(graph),

@@ -14,8 +14,8 @@ use hotcell_dialects::{
     Surroundings, ToolState, Unavailable,
 };
 use hotcell_engine::{
-    CallReport, Clock, Engine, ManualClock, Meter, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall,
-    Scripts, SystemClock, Tally, ToolCall, Tools, Used,
+    CallReport, Clock, Engine, ManualClock, Meter, Outcome, People, Ports, RunInput, RunRequest, SystemClock, Tally,
+    ToolCall, Tools, Used,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -25,6 +25,7 @@ use hotcell_models::{Message, Model, ModelError, OnText, Reply, Request, ToolCal
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::playing::ports;
 use crate::surroundings::Fake;
 
 /// The world of a case: functions of agents and tools of models by name, and a person.
@@ -171,13 +172,6 @@ impl Tools for Stage {
 }
 
 #[async_trait]
-impl Scripts for Stage {
-    async fn run(&self, call: ScriptCall) -> CallReport {
-        CallReport::failed(format!("there is no script `{}`", call.file))
-    }
-}
-
-#[async_trait]
 impl People for Stage {
     async fn ask(&self, question: &Question) -> Option<String> {
         self.questions.lock().unwrap().push(question.clone());
@@ -201,28 +195,12 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Script>, given: 
         Some(_) => Arc::new(manual.clone()),
         None => Arc::new(SystemClock::default()),
     };
-    let nobody = Arc::new(Nobody);
     let meter = Tally::default();
     for (agent, spent) in given["(spent)"].as_object().into_iter().flatten() {
         let cost = Cost::from_usd(spent["cost_usd"].as_f64().unwrap_or_default());
         meter.add(agent, Used { tokens: spent["tokens"].as_u64().unwrap_or_default(), cost }).unwrap();
     }
-    let ports = Ports {
-        scripts: stage.clone(),
-        tools: stage.clone(),
-        people: stage.clone(),
-        model: model.clone(),
-        default_model: None,
-        prices: Arc::default(),
-        observer: nobody.clone(),
-        hooks: nobody.clone(),
-        plugin_nodes: nobody.clone(),
-        knowledge: nobody.clone(),
-        agents: nobody.clone(),
-        web: nobody,
-        clock,
-        meter: Arc::new(meter),
-    };
+    let ports = Ports { clock, meter: Arc::new(meter), ..ports(stage, model.clone()) };
     let (input, state) = match given.as_str() {
         Some(text) => (Some(text.to_owned()), Object::default()),
         None => (None, Value::from(given).as_object().cloned().unwrap_or_default()),

@@ -10,6 +10,7 @@ mod exporting;
 mod leafmesh;
 mod leafmesh_runs;
 mod lowered;
+mod playing;
 mod properties;
 mod refused;
 mod sherma;
