@@ -14,6 +14,22 @@ pub(super) const CHOICE: &str = "Choose what fits the request best.\n\nThe choic
 /// The name that stands for the choices in such a prompt.
 pub(super) const CHOICES: &str = "next_steps";
 
+/// What every prompt may say beside what is of its own kind. How a model is asked natively has no effect: where tools and outputs
+/// are declared, calls are made and answers are read through the interface of the provider.
+const FIELDS: &[&str] = &[
+    "component_type",
+    "id",
+    "name",
+    "description",
+    "metadata",
+    "messages",
+    "inputs",
+    "native_tool_calling",
+    "native_structured_generation",
+    "component_plugin_name",
+    "component_plugin_version",
+];
+
 /// The text of a message that stands for the conversation. Before 26.1, a message of the user without contents does.
 const CONVERSATION: &str = "$$__CHAT_HISTORY_PLACEHOLDER__$$";
 
@@ -98,8 +114,8 @@ pub(super) fn inputs(object: &Value, span: &Span) -> Vec<Property> {
     inputs
 }
 
-/// The fields of a prompt that say something and are none of these.
-pub(super) fn fields_besides<'v>(object: &'v Value, known: &[&str]) -> Vec<&'v str> {
+/// The fields of a prompt that say something, and that neither every prompt may have nor one of this kind.
+pub(super) fn fields_besides<'v>(object: &'v Value, own: &[&str]) -> Vec<&'v str> {
     let says_something = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
         Value::List(list) => !list.is_empty(),
@@ -107,6 +123,7 @@ pub(super) fn fields_besides<'v>(object: &'v Value, known: &[&str]) -> Vec<&'v s
         _ => true,
     };
     let fields = object.as_object().into_iter().flat_map(Object::iter);
-    let fields = fields.filter(|&(name, value)| !known.contains(&&**name) && says_something(value));
+    let is_known = |name: &str| FIELDS.contains(&name) || own.contains(&name);
+    let fields = fields.filter(|&(name, value)| !is_known(name) && says_something(value));
     fields.map(|(name, _)| &**name).collect()
 }

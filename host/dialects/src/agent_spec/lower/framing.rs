@@ -18,23 +18,8 @@ const FIELD: &str = "agent_template";
 const INSTRUCTIONS: &str = "custom_instruction";
 /// Names that stand for what is never said in a text here.
 const UNSAID: &[&str] = &["__TOOLS__", "__PLAN__"];
-/// What a template may say. Answers are read and calls are made through the interface of the provider.
-const FIELDS: &[&str] = &[
-    "component_type",
-    "id",
-    "name",
-    "description",
-    "metadata",
-    "messages",
-    "inputs",
-    "output_parser",
-    "pre_rendering_transforms",
-    "post_rendering_transforms",
-    "native_tool_calling",
-    "native_structured_generation",
-    "component_plugin_name",
-    "component_plugin_version",
-];
+/// What a template may say beside what every prompt may.
+const FIELDS: &[&str] = &["output_parser", "pre_rendering_transforms", "post_rendering_transforms"];
 /// Transforms that change the form of messages and not what they say: a provider is told them in the form that it takes.
 const FORMS: &[&str] = &[
     "PluginAppendTrailingSystemMessageToUserMessageTransform",

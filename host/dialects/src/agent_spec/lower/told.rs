@@ -18,22 +18,8 @@ const USUAL_MESSAGES: usize = 10;
 /// How messages are told where nothing is said.
 const USUAL_TEMPLATE: &str = "{% for message in chat_history %}{{ message.message_type }} >> {{ message.content }}\
                               {% if not loop.last %}\n{% endif %}{% endfor %}";
-/// What a prompt may say.
-const PROMPT_FIELDS: &[&str] = &[
-    "component_type",
-    "id",
-    "name",
-    "description",
-    "metadata",
-    "messages",
-    "inputs",
-    "response_format",
-    // Without tools, and with outputs that the node declares, these mean nothing.
-    "native_tool_calling",
-    "native_structured_generation",
-    "component_plugin_name",
-    "component_plugin_version",
-];
+/// What the prompt of a node may say beside what every prompt may.
+const PROMPT_FIELDS: &[&str] = &["response_format"];
 
 impl<'c> Lowering<'c> {
     /// A node that gives messages of the conversation.
