@@ -16,7 +16,9 @@ mod prune;
 mod query;
 mod reading;
 mod rows;
+mod sending;
 mod tables;
+mod taking;
 mod writer;
 
 use std::fs::OpenOptions;
@@ -29,10 +31,10 @@ use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
 use self::opening::Extent;
-use self::owner::{Owner, is_alive, wake, when_gone};
+use self::owner::Owner;
 use self::reading::{Readers, SHORT, aside};
-use self::rows::{history, insert, microseconds, unread};
-use self::writer::{Writer, Writers};
+use self::rows::{history, microseconds, unread};
+use self::writer::Writers;
 use crate::artefact::Revision;
 use crate::calls::StoredCall;
 use crate::entry::{Entry, Fact, RunHeader};
@@ -41,7 +43,7 @@ use crate::mail::Bells;
 use crate::projection::RunStatus;
 use crate::store::{
     Census, EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore,
-    RunWriter, Taken, answerable, may_send, may_take,
+    RunWriter, Taken,
 };
 
 /// Of a file of which only a part is left.
@@ -157,72 +159,6 @@ impl Shared {
         }
     }
 
-    /// The pipe by which this process is woken.
-    fn owner(self: &Arc<Self>) -> Result<&Owner, JournalError> {
-        if let Some(owner) = self.owner.get() {
-            return Ok(owner);
-        }
-        let fail = |error: std::io::Error| JournalError::Store {
-            path: self.path.display().to_string(),
-            doing: "worked on",
-            cause: format!(
-                "no named pipe can be made beside it ({error}); move it to a local folder that can be written"
-            ),
-        };
-        let owner = Owner::new(&self.path).map_err(fail)?;
-        let mut is_new = false;
-        let owner = self.owner.get_or_init(|| {
-            is_new = true;
-            owner
-        });
-        if is_new {
-            let shared = Arc::downgrade(self);
-            owner
-                .listen(move || match shared.upgrade() {
-                    Some(shared) => {
-                        shared.woken();
-                        true
-                    }
-                    None => false,
-                })
-                .map_err(fail)?;
-        }
-        Ok(owner)
-    }
-
-    fn owner_name(&self) -> &str {
-        self.owner.get().map_or("", |owner| &owner.name)
-    }
-
-    fn is_alive(&self, owner: &str) -> bool {
-        self.owner.get().is_some_and(|mine| mine.name == owner) || is_alive(&self.path, owner)
-    }
-
-    /// Another process sent something to a run, or released one.
-    fn woken(&self) {
-        self.freed.ring_all();
-        let mine = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
-            connection
-                .prepare_cached(
-                    "SELECT DISTINCT runs.id FROM mail JOIN runs ON runs.number = mail.run
-                     WHERE mail.body IS NOT NULL AND runs.owner = ?1",
-                )?
-                .query_map([self.owner_name()], |row| row.get(0))?
-                .collect()
-        };
-        match mine(&self.connection()) {
-            Ok(runs) => runs.into_iter().for_each(|run| self.mail.ring(&RunId::from(run))),
-            // Everybody looks.
-            Err(_) => self.mail.ring_all(),
-        }
-    }
-
-    /// Tells those who wait for a run that it is free.
-    fn released(&self, run: &RunId, waiting: Vec<String>) {
-        self.freed.ring(run);
-        waiting.iter().filter(|owner| **owner != self.owner_name()).for_each(|owner| wake(&self.path, owner));
-    }
-
     fn number(&self, connection: &Connection, run: &RunId) -> Result<(i64, RunStatus, Option<String>), JournalError> {
         let row = connection
             .prepare_cached("SELECT number, status, owner FROM runs WHERE id = ?1")
@@ -236,16 +172,6 @@ impl Shared {
             row.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
         let status = RunStatus::from_word(&status).unwrap_or(RunStatus::Failed);
         Ok((number, status, owner.filter(|owner| self.is_alive(owner))))
-    }
-
-    /// The run of the thread that somebody works on.
-    fn busy(&self, connection: &Connection, header: &RunHeader) -> rusqlite::Result<Option<RunId>> {
-        let Some(thread) = header.thread() else { return Ok(None) };
-        let owned: Vec<(String, String)> = connection
-            .prepare_cached("SELECT id, owner FROM runs WHERE thread = ?1 AND source = ?2 AND owner IS NOT NULL")?
-            .query_map((thread, &header.source), |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(owned.into_iter().find(|(_, owner)| self.is_alive(owner)).map(|(run, _)| RunId::from(run)))
     }
 
     /// Everything of a run, what was sent to it included.
@@ -294,91 +220,11 @@ impl RunStore for SqliteStore {
     }
 
     async fn take(&self, run: &RunId, fact: Fact) -> Result<Taken, JournalError> {
-        let shared = &self.shared;
-        let owner = shared.owner()?.name.clone();
-        let written = shared.error("written");
-        let mut connection = shared.connection();
-        let transaction = shared.begin(&mut connection)?;
-        let (number, status, owned) = shared.number(&transaction, run)?;
-        if owned.is_some() {
-            return Err(JournalError::Busy(run.clone()));
-        }
-        may_take(run, status, &fact)?;
-        let (mut history, mut tail) = history(&transaction, number, run).map_err(&written)?;
-        if let Some(damage) = history.damage {
-            return Err(damage);
-        }
-        let Some(Entry { fact: Fact::Started(header), .. }) = history.entries.first().cloned() else {
-            return Err(JournalError::Damaged {
-                run: run.clone(),
-                sequence: 1,
-                cause: "it does not say how the run began".to_owned(),
-            });
-        };
-        if let Some(busy) = shared.busy(&transaction, &header).map_err(&written)? {
-            return Err(JournalError::ThreadBusy(busy));
-        }
-        let now = SystemTime::now();
-        let mut take = || -> rusqlite::Result<()> {
-            transaction.prepare_cached("UPDATE runs SET owner = ?2 WHERE number = ?1")?.execute((number, &owner))?;
-            history.entries.extend(rows::receive(&transaction, number, &mut tail, history.worked, now)?);
-            let entry = Entry::of_run(fact.clone());
-            insert(&transaction, number, &tail.next(entry.clone(), history.worked, now))?;
-            history.entries.push(entry);
-            Ok(())
-        };
-        take().map_err(&written)?;
-        transaction.commit().map_err(&written)?;
-        drop(connection);
-        shared.grown.ring(run);
-        let writer = Writer::new(shared.clone(), run.clone(), number, &header, tail, history.worked);
-        Ok(Taken { writer: Box::new(writer), history })
+        self.shared.take(run, fact)
     }
 
     async fn send(&self, run: &RunId, entry: Entry) -> Result<(), JournalError> {
-        let shared = &self.shared;
-        let written = shared.error("written");
-        // What answers a question finds that it was asked.
-        shared.commit_waiting();
-        let owner = {
-            let mut connection = shared.connection();
-            let transaction = shared.begin(&mut connection)?;
-            let (number, status, owner) = shared.number(&transaction, run)?;
-            if !may_send(run, status, &entry)? {
-                return Ok(());
-            }
-            if let Fact::Answered { number: question, .. } = entry.fact {
-                let (mut known, _) = history(&transaction, number, run).map_err(&written)?;
-                known.entries.extend(unread(&transaction, number).map_err(&written)?);
-                answerable(run, &known.entries, &entry, question, true)?;
-            }
-            let entry = match entry.fact {
-                // No node runs that would have to be waited for.
-                Fact::PauseAsked if owner.is_none() => Entry::of_run(Fact::Paused),
-                _ => entry,
-            };
-            rows::send(&transaction, number, &entry).map_err(&written)?;
-            if entry.fact == Fact::Cancelled {
-                let cancelled = RunStatus::Cancelled.as_str();
-                transaction
-                    .prepare_cached("UPDATE runs SET status = ?2, updated = ?3 WHERE number = ?1")
-                    .and_then(|mut statement| statement.execute((number, cancelled, microseconds(SystemTime::now()))))
-                    .map_err(&written)?;
-            }
-            if let (Fact::Cancelled | Fact::Paused, None) = (&entry.fact, &owner) {
-                // Nobody will receive it.
-                let (known, mut tail) = history(&transaction, number, run).map_err(&written)?;
-                rows::receive(&transaction, number, &mut tail, known.worked, SystemTime::now()).map_err(&written)?;
-            }
-            transaction.commit().map_err(&written)?;
-            owner
-        };
-        match owner {
-            Some(owner) if owner == shared.owner_name() => shared.mail.ring(run),
-            Some(owner) => wake(&shared.path, &owner),
-            None => shared.grown.ring(run),
-        }
-        Ok(())
+        self.shared.send(run, entry)
     }
 
     async fn history(&self, run: &RunId) -> Result<History, JournalError> {
@@ -438,20 +284,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn with_messages(&self) -> Result<Vec<RunId>, JournalError> {
-        let rows: Vec<(String, String, Option<String>)> = self.shared.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT DISTINCT runs.id, runs.status, runs.owner FROM mail JOIN runs ON runs.number = mail.run
-                     WHERE mail.body IS NOT NULL ORDER BY runs.number",
-                )?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                .collect()
-        })?;
-        let rests = |(_, status, owner): &(String, String, Option<String>)| {
-            RunStatus::from_word(status).is_some_and(RunStatus::goes_on_by_itself)
-                && !owner.as_ref().is_some_and(|owner| self.shared.is_alive(owner))
-        };
-        Ok(rows.into_iter().filter(rests).map(|(id, ..)| RunId::from(id)).collect())
+        self.shared.with_messages()
     }
 
     async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError> {
@@ -483,39 +316,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn released(&self, run: &RunId) -> Result<(), JournalError> {
-        let shared = &self.shared;
-        let mine = shared.owner()?.name.clone();
-        let bell = shared.freed.of(run);
-        let mut watched = None;
-        loop {
-            let rung = bell.notified();
-            let owner = {
-                let (number, _, owner) = shared.read(|connection| Ok(shared.number(connection, run)))??;
-                if let Some(owner) = owner.as_ref().filter(|owner| **owner != mine && watched.as_ref() != Some(*owner))
-                {
-                    shared
-                        .connection()
-                        .execute("INSERT OR IGNORE INTO waits (run, owner) VALUES (?1, ?2)", (number, &mine))
-                        .map_err(shared.error("written"))?;
-                    let (told, run) = (Arc::downgrade(shared), run.clone());
-                    when_gone(&shared.path, owner, move || {
-                        if let Some(shared) = told.upgrade() {
-                            shared.freed.ring(&run);
-                        }
-                    });
-                    watched = Some(owner.clone());
-                    // It may have released the run before it could see that somebody waits.
-                    continue;
-                }
-                owner
-            };
-            if owner.is_none() {
-                return Ok(());
-            }
-            rung.await;
-            // Whoever has it now is told anew.
-            watched = None;
-        }
+        self.shared.until_released(run).await
     }
 
     async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError> {
