@@ -3,6 +3,7 @@
 //! It names concepts, never a source language. A field exists because some engine behaviour needs it; when a front end
 //! needs behaviour that cannot be said here, the concept is added here.
 
+mod action;
 mod agent_loop;
 mod ask;
 mod call;
@@ -13,10 +14,12 @@ mod conversation;
 mod drawn;
 mod expression;
 mod job;
+mod limits;
 mod map;
 mod model;
 mod nested;
 mod next;
+mod node;
 mod recall;
 mod recording;
 mod redacted;
@@ -29,15 +32,13 @@ mod typed;
 mod value_path;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::time::Duration;
 
 use hotcell_budget::RunBudget;
 
-use crate::diagnostic::Span;
 use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
+pub use action::{Action, ComputeAction, LookUpAction, PluginNodeAction, PluginNodeKind, ScriptAction};
 pub use agent_loop::{
     AgentLoop, Allowance, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
     LoopPlaces, LoopSteps, Pattern, RequestCap, ToolChoice, Trim, Window,
@@ -54,10 +55,12 @@ pub use conversation::{
 pub use drawn::{Drawn, Excerpt, SearchFlags, SearchPattern, WhichMatch};
 pub use expression::{Expression, NoValue};
 pub use job::JobAction;
+pub use limits::{CapOrigin, RunLimits, VisitCap};
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
 pub use model::{ModelApi, ModelReasoning, ModelServer, ModelSettings, TlsPaths};
 pub use nested::{NestedGraph, NestedLoop};
 pub use next::{Next, OnFailure};
+pub use node::{Node, Update};
 pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
 pub use redacted::Redacted;
@@ -145,263 +148,6 @@ pub struct Variable {
     pub description: String,
     /// Its value when none is given; without one it has to be given
     pub default: Option<String>,
-}
-
-/// Caps on a whole run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunLimits {
-    /// How often one node may be entered
-    pub visits_per_node: Option<VisitCap>,
-    /// How many rounds a run may have: the longest chain of nodes, each of which waited for the one before
-    pub rounds: Option<VisitCap>,
-    /// How many turns a run may have. A run that comes to it stops, and has not failed
-    pub turns: Option<VisitCap>,
-    /// How often nodes may lead to others that somebody wrote. A first node that nobody wrote does not count. A run that comes to
-    /// it stops, and has not failed
-    pub hops: Option<VisitCap>,
-    /// Wall clock, checked before each node starts; a node that is running is not cut short by it
-    pub wall_clock: Option<Duration>,
-    /// Wall clock that also ends what is running
-    pub deadline: Option<Duration>,
-    /// How many branches and map items run at the same time
-    pub concurrency: usize,
-    /// How many agents deep those of its nodes may be that call agents, counted from the run
-    pub agent_depth: u32,
-    /// What all calls of the run may use together
-    pub budget: RunBudget,
-}
-
-impl RunLimits {
-    /// How many agents deep a run goes whose graph does not say.
-    pub const AGENT_DEPTH: u32 = 3;
-}
-
-/// A cap on entering nodes, with what an error says of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VisitCap {
-    /// The largest number of visits
-    pub visits: u32,
-    /// Where it comes from
-    pub origin: CapOrigin,
-}
-
-/// Where a cap comes from, and so what may be done about it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CapOrigin {
-    /// A setting of the source, by its name
-    Setting(&'static str),
-    /// The source has no setting for it: what it means for a person that it is reached, and what to do
-    Fixed(String),
-}
-
-/// One step of a graph.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Its id, unique in the graph
-    pub id: Key,
-    /// The type as the source calls it, for narration and errors
-    pub kind: &'static str,
-    /// What it is for, for people
-    pub description: Option<String>,
-    /// What it does
-    pub action: Action,
-    /// Writes after the action, all evaluated against one snapshot and written in order
-    pub updates: Vec<Update>,
-    /// What it waits for when branches lead to it
-    pub join: Join,
-    /// How often it is tried, and with which pauses; none means once. What an attempt did is done again by the next one. With
-    /// [`RetryOn::Transient`] the failure has to speak of a trouble that passes; otherwise any failure counts
-    pub retry: Option<Retry>,
-    /// Where it goes on success
-    pub next: Next,
-    /// Where it goes on failure
-    pub on_failure: OnFailure,
-    /// Wall clock of the action, all its attempts included
-    pub timeout: Option<Duration>,
-    /// Where the node is written
-    pub span: Span,
-    /// The node for which this one stands, if nobody wrote it: it acts in that node's name
-    pub implied_by: Option<Key>,
-}
-
-impl Node {
-    /// The name in which it acts.
-    pub fn speaks_as(&self) -> &Key {
-        self.implied_by.as_ref().unwrap_or(&self.id)
-    }
-
-    /// The name of the agent that it runs, where a file defines one.
-    pub fn agent(&self) -> Option<&Key> {
-        match &self.action {
-            Action::Call(call) => match &call.target {
-                CallTarget::Loop(steps) => steps.agent.agent.as_ref(),
-                CallTarget::Agent { .. } | CallTarget::Graph { .. } => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// Whether it, or a graph that it runs, may ask whoever runs the graph: a person, or the client for what a tool gives.
-    /// What plugins and other agents may ask is not known here.
-    pub fn may_ask(&self) -> bool {
-        match &self.action {
-            Action::Ask(_) => true,
-            Action::Tool(action) => action.tool.may_ask(),
-            Action::AnswerCalls(action) => action.tools.iter().any(|offered| match offered {
-                Callable::Defined(tool) => tool.may_ask(),
-                Callable::Described { confirm, .. } => *confirm,
-                Callable::Loop(nested) => nested.steps.graph.may_ask(),
-                _ => false,
-            }),
-            Action::Call(action) => action.target.graph().is_some_and(|graph| graph.may_ask()),
-            Action::Map(action) => match &action.body {
-                // Of the node that is run, its own graph tells.
-                MapBody::Node(_) => false,
-                MapBody::Graph(items) => items.graph.may_ask(),
-            },
-            _ => false,
-        }
-    }
-}
-
-/// A write to a state key.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Update {
-    /// The key
-    pub key: Key,
-    /// What is written
-    pub value: Expression,
-}
-
-/// What a node does before its updates are written.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// Nothing: the node only writes its updates
-    Pass,
-    /// Runs a program in a cell; the keys of the JSON object it answers become writes
-    Script(ScriptAction),
-    /// Asks a person
-    Ask(AskAction),
-    /// Runs another node, or a graph, once for each item of lists
-    Map(Box<MapAction>),
-    /// Hands over to something that a plugin offers
-    PluginNode(Box<PluginNodeAction>),
-    /// Looks something up in a knowledge base
-    LookUp(LookUpAction),
-    /// Asks a model within a conversation that is kept in the state
-    Converse(Box<ConverseAction>),
-    /// Answers the calls of tools that a conversation ends with
-    AnswerCalls(AnswerCallsAction),
-    /// Loads skills
-    LoadSkills(LoadSkillsAction),
-    /// Writes the entries of an object
-    Spread(SpreadAction),
-    /// Reads a text as a value of a schema
-    ReadValue(Box<ReadValueAction>),
-    /// Runs a graph as a part of the run: one of its own, another agent, or the loop of an agent
-    Call(Box<CallAction>),
-    /// Calls a tool that the graph defines
-    Tool(Box<ToolAction>),
-    /// Has work done outside that takes its time
-    Job(Box<JobAction>),
-    /// Evaluates an expression: its value is the answer
-    Compute(ComputeAction),
-    /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
-    /// notices
-    Fail(String),
-    /// Stands for a node that edges name and the source does not have: the node that leads here fails the run
-    Absent,
-    /// Ends the run with a result, evaluated after the node's updates
-    End {
-        /// The result
-        output: Expression,
-    },
-}
-
-/// Evaluates an expression.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ComputeAction {
-    /// The expression
-    pub value: Expression,
-    /// What kind of failure it is that it has no value, where the source tells kinds apart
-    pub failure_kind: Option<&'static str>,
-    /// The name under which updates see its value
-    pub bind: &'static str,
-}
-
-/// Runs a program in a cell.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScriptAction {
-    /// Its file, relative to the graph's folder, with `/` between folders
-    pub file: String,
-    /// The key of its answer that names the next node and is not written
-    pub route_key: Option<&'static str>,
-}
-
-/// Looks something up in a knowledge base; the answer is an object with `context`, a text for a prompt, and `sources`,
-/// a list of texts.
-#[derive(Clone, Debug)]
-pub struct LookUpAction {
-    /// The knowledge base
-    pub base: String,
-    /// What is looked for
-    pub query: Expression,
-    /// How many passages are wanted; none means as many as the base itself says
-    pub top_k: Option<usize>,
-    /// The name under which updates see the answer
-    pub bind: &'static str,
-}
-
-/// Hands over to something that a plugin offers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PluginNodeAction {
-    /// Its full name: `plugin/name`
-    pub plugin_node: String,
-    /// What it is
-    pub kind: PluginNodeKind,
-    /// An object: the fields of a node type, the configuration of a connector
-    pub with: Expression,
-    /// An object: the inputs of a node type, the arguments of a tool, what a connector hands over
-    pub inputs: Expression,
-    /// The branches it declares; the node's routes are by these
-    pub branches: Vec<String>,
-    /// The keys that its answer, an object, may have, each of which becomes a write; none if nothing does
-    pub keys: Option<Arc<[Key]>>,
-    /// The name under which updates see what it gave
-    pub bind: &'static str,
-}
-
-/// What a plugin offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PluginNodeKind {
-    /// A node type
-    Node,
-    /// A tool
-    Tool,
-    /// A connector that has to answer at once
-    Connector,
-    /// A connector whose answer may come by a callback, perhaps days later
-    Callback,
-}
-
-impl Node {
-    /// A node with an action and nothing else: it begins for each branch that comes to it, and the run fails with it.
-    pub fn new(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Self {
-        Node {
-            id: Arc::from(id),
-            kind,
-            description: None,
-            action,
-            updates: Vec::new(),
-            join: Join::Each,
-            retry: None,
-            next,
-            on_failure: OnFailure::Fail,
-            timeout: None,
-            span: span.clone(),
-            implied_by: None,
-        }
-    }
 }
 
 /// The state key that tells later nodes why `node` failed.
