@@ -1,14 +1,14 @@
 //! The folder of an agent as front ends ask about it.
 
+mod fetched;
+mod imports;
 mod named_tools;
 
 use std::path::{Component, Path, PathBuf};
-use std::string::FromUtf8Error;
 use std::sync::Arc;
 
-use hotcell_budget::{Budget, Bytes};
+use hotcell_cells::Grants;
 use hotcell_cells::policy::path_grant;
-use hotcell_cells::{Grants, Terms, fetch};
 use hotcell_dialects::{
     AgentFolder, Called, ComponentState, DeclaredComponent, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
     OwnTool, PluginNodeState, ServerState, Surroundings, ToolMarks, ToolState, Unavailable,
@@ -20,7 +20,6 @@ use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use jiff::tz::TimeZone;
 use thiserror::Error;
-use url::Url;
 
 use crate::components;
 use crate::context::LoadContext;
@@ -33,7 +32,7 @@ use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
 use crate::python::{FunctionError, Place, ProjectModules, PythonTools, working_folder};
 use crate::revision::sources::{SourceFolder, Sources};
-use crate::servers::{AgentServers, Granted, ThreadError};
+use crate::servers::{AgentServers, Granted};
 use crate::tools::{AgentTools, explain};
 
 /// The file that makes a folder a graph agent.
@@ -63,25 +62,6 @@ pub(crate) struct AgentSurroundings<'a> {
     /// What import paths of Python may mean
     modules: ProjectModules,
     reach: Reach<'a>,
-}
-
-/// Why there is no text at an address.
-#[derive(Debug, Error)]
-enum FetchError {
-    #[error("it is not a valid address: {0}")]
-    NoAddress(#[source] url::ParseError),
-    #[error("its folder is not a valid address: {0}")]
-    NoFolder(#[source] url::ParseError),
-    #[error("it leads out of its folder")]
-    LeadsOut,
-    #[error("the revision has no text of this address")]
-    NotKept,
-    #[error(transparent)]
-    Thread(#[from] ThreadError),
-    #[error(transparent)]
-    Fetch(#[from] hotcell_cells::FetchError),
-    #[error("it is not UTF-8 text")]
-    NotText(#[from] FromUtf8Error),
 }
 
 /// What the own tools of an agent are not.
@@ -157,37 +137,6 @@ impl<'a> AgentSurroundings<'a> {
         format!("{what} `{name}` of the plugins in {}", folders.join(", "))
     }
 
-    fn import_tool(&self, path: &str) -> Imported {
-        let (module, function) = path.rsplit_once(['.', ':']).unwrap_or(("", path));
-        let said = self.reach.settings.import(path);
-        let name = said.unwrap_or(function);
-        if let Some((file, function)) = said.and_then(|said| python_function(said, function)) {
-            return self.python_tool(&file, function);
-        }
-        match self.tool(name) {
-            ToolState::Usable => return Imported::Usable(name.to_owned()),
-            ToolState::Unusable(reason) => return Imported::Unusable(reason),
-            ToolState::Missing => {}
-        }
-        let mut searched = vec![self.plugins("the tool", name)];
-        if said.is_some() {
-            return Imported::Missing { searched };
-        }
-        // As Python finds it, from the root of the project; else by the end of its name, beside the agent.
-        if let Some(found) = self.modules.find(module).filter(|found| found.file.ends_with(".py")) {
-            return self.python_function(&found.file, Some(module), function);
-        }
-        searched.extend(self.modules.searched(module));
-        for file in files_of(module, ".py").skip(1) {
-            if self.script(&file) == FileState::Present {
-                return self.python_tool(&file, function);
-            }
-            searched.push(format!("`{file}`"));
-        }
-        searched.dedup();
-        Imported::Missing { searched }
-    }
-
     /// A file of the folder as the settings of the project name it: what is granted to a file is granted to the one that the
     /// operator named, from where they named it.
     fn path_in_project(&self, file: &str) -> String {
@@ -195,62 +144,10 @@ impl<'a> AgentSurroundings<'a> {
         file.strip_prefix(self.reach.project).unwrap_or(&file).to_string_lossy().into_owned()
     }
 
-    fn python_tool(&self, file: &str, function: &str) -> Imported {
-        self.python_function(file, None, function)
-    }
-
     /// What files with tools are loaded with.
     fn place<'p>(&'p self, module: Option<&'p str>) -> Place<'p> {
         let Reach { settings, project, .. } = self.reach;
         Place { context: self.context, folder: project, settings, modules: &self.modules, module }
-    }
-
-    fn python_function(&self, file: &str, module: Option<&str>, function: &str) -> Imported {
-        let file = self.path_in_project(file);
-        match self.reach.python.tool(&self.place(module), &file, function) {
-            Ok(name) => Imported::Usable(name),
-            Err(error) => Imported::Unusable(error.to_string()),
-        }
-    }
-
-    fn import_agent(&self, path: &str) -> Imported {
-        let candidates: Vec<String> = match self.reach.settings.import(path) {
-            Some(said) => vec![said.to_owned()],
-            None => {
-                let own = path.rsplit('.').next().unwrap_or(path);
-                let beside = [format!("{own}/{AGENT_FILE}"), format!("../{own}/{AGENT_FILE}")];
-                files_of(path, ".yaml").chain(beside).collect()
-            }
-        };
-        match candidates.iter().find(|file| self.is_file(file)) {
-            Some(file) => Imported::Usable(file.clone()),
-            None => Imported::Missing { searched: candidates.iter().map(|file| format!("`{file}`")).collect() },
-        }
-    }
-
-    /// The text at an address, if the operator granted its server to the file.
-    fn fetch(&self, url: &str, within: Option<&str>) -> Result<Arc<str>, FetchError> {
-        // Parsed, an address has no steps up any more.
-        let address = Url::parse(url).map_err(FetchError::NoAddress)?;
-        if let Some(within) = within {
-            let folder = format!("{}/", within.trim_end_matches('/'));
-            let folder = Url::parse(&folder).map_err(FetchError::NoFolder)?;
-            if !address.as_str().starts_with(folder.as_str()) {
-                return Err(FetchError::LeadsOut);
-            }
-        }
-        let subject = format!("fetch {address}");
-        let text = self.context.sources().answer(&subject, || FetchError::NotKept, || self.fetch_now(&address))?;
-        Ok(text.into())
-    }
-
-    fn fetch_now(&self, address: &Url) -> Result<String, FetchError> {
-        let address = address.clone();
-        let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
-        let terms =
-            Terms { grants: self.reach.settings.grants_of_file(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
-        let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
-        Ok(String::from_utf8(fetched.bytes)?)
     }
 
     /// What is granted to a server that the agent's file describes.
@@ -543,20 +440,4 @@ impl Surroundings for AgentSurroundings<'_> {
     fn hook(&self, name: &str) -> bool {
         self.reach.hooks.has(name)
     }
-}
-
-/// The files that a dotted path may mean, the nearest to what it says first: `a.b` is `a/b.py`, or `b.py`.
-fn files_of(path: &str, extension: &str) -> impl Iterator<Item = String> {
-    let parts: Vec<&str> = path.split(['.', ':']).filter(|part| !part.is_empty()).collect();
-    let files: Vec<String> = (0..parts.len()).map(|from| format!("{}{extension}", parts[from..].join("/"))).collect();
-    files.into_iter()
-}
-
-/// The file and the function that an operator's words mean: `tools.py`, or `tools.py:function`.
-fn python_function<'s>(said: &'s str, function: &'s str) -> Option<(String, &'s str)> {
-    let (file, function) = match said.rsplit_once(':') {
-        Some((file, function)) => (file, function),
-        None => (said, function),
-    };
-    file.ends_with(".py").then(|| (file.to_owned(), function))
 }

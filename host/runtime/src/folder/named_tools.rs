@@ -3,7 +3,8 @@
 
 use hotcell_dialects::{FileState, Imported, ServerState, Surroundings, ToolState, normal_name};
 
-use super::{AgentSurroundings, python_function};
+use super::AgentSurroundings;
+use super::imports::python_function;
 
 /// The Python file beside an agent whose functions are tools, before all others.
 const TOOLS_FILE: &str = "tools.py";
