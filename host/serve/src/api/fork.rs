@@ -17,8 +17,8 @@ use utoipa_axum::routes;
 
 use super::extract;
 use super::inbox::operator;
+use super::new_run::located;
 use super::params::{Query, bad};
-use super::runs::located;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::input::{answer_text, origin_of};

@@ -268,7 +268,7 @@ pub(super) async fn keep(server: &Server, id: &str, body: Body, before: Option<&
     let (_, agent) = server.agents().find(&body.agent_id)?;
     run_input(&agent, body.input.clone(), None, body.thread_id.clone(), body.metadata.clone())?;
     if let Some(thread) = &body.thread_id {
-        super::threads::check_id(thread)?;
+        super::in_thread::check_id(thread)?;
     }
     // What was missed at other times, or while it was not to begin anything, is not made good.
     let is_new = before

@@ -8,7 +8,7 @@ use hotcell_runtime::{
 };
 use serde_json::Value;
 
-use super::threads;
+use super::in_thread;
 use crate::answerer::Answerer;
 use crate::input::{origin_of, run_input};
 use crate::live::{Begun, Live};
@@ -60,7 +60,7 @@ pub(super) async fn begin(
     if let Some(run) = follows {
         given.earlier = Some(server.runs().earlier_state(run, agent).await?);
     }
-    threads::bind(server, &thread, agent.source(), true)?;
+    in_thread::bind(server, &thread, agent.source(), true)?;
     match server.runs().start(agent, given, IfBusy::Reject, beginning.listens).await {
         Ok(begun) => Ok(Started { begun, after: 0 }),
         Err(problem) => {

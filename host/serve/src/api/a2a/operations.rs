@@ -10,7 +10,7 @@ use super::message::{Incoming, SendParams};
 use super::push;
 use super::task::{self, Shown, read, task};
 use crate::answerer::Answerer;
-use crate::api::threads;
+use crate::api::in_thread;
 use crate::api::turn::{self, Beginning, Came, Part, Started};
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
@@ -105,7 +105,7 @@ impl Asked {
         let (server, agent) = (&self.server, &self.agent);
         let Some(context) = context else { return Ok(turn::begin(server, agent, beginning, None).await?) };
         let given = beginning.given(agent, context)?;
-        match threads::start(server, agent, given, true, IfBusy::Reject, beginning.listens).await {
+        match in_thread::start(server, agent, given, true, IfBusy::Reject, beginning.listens).await {
             Ok(begun) => Ok(Started { begun, after: 0 }),
             // What is said is no answer by accident.
             Err(problem) => Err(match problem.run_in_the_way() {

@@ -10,7 +10,7 @@ use super::error::A2aError;
 use super::operations::Sent;
 use super::task::{self, Shown};
 use super::version::Version;
-use crate::api::stream::{Telling, sse};
+use crate::api::event_stream::{Telling, sse};
 use crate::api::turn::{self, Came, Part};
 use crate::leash::Leash;
 use crate::problem::Problem;

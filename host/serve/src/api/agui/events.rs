@@ -4,7 +4,7 @@ use axum::response::sse::Event;
 use hotcell_runtime::{Fact, NumberedEntry, OpenQuestion, RunId, RunRecord};
 use serde_json::{Value, json};
 
-use crate::api::stream::Telling;
+use crate::api::event_stream::Telling;
 use crate::api::turn::{self, Came, Part, Thoughts};
 use crate::problem::Problem;
 use crate::state::Server;

@@ -15,10 +15,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::events::Events;
+use super::event_stream::sse;
 use super::extract;
-use super::runs::located;
-use super::stream::sse;
-use super::threads;
+use super::in_thread;
+use super::new_run::located;
 use super::turn::{self, Beginning, Started};
 use crate::access::Asker;
 use crate::answerer::Answerer;
@@ -212,7 +212,7 @@ async fn begin(server: &Server, agent: &Arc<Agent>, wanted: &Input) -> Result<St
     let input = wanted.input(agent, said)?;
     let beginning = Beginning { input, metadata: Object::new(), kept: Object::new(), listens: true };
     let given = beginning.given(agent, thread)?;
-    let begun = threads::start(server, agent, given, true, IfBusy::Reject, true).await?;
+    let begun = in_thread::start(server, agent, given, true, IfBusy::Reject, true).await?;
     Ok(Started { begun, after: 0 })
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::modes::{Mode, Modes};
-use crate::api::runs::{IfNotExists, OnDisconnect};
+use crate::api::new_run::{IfNotExists, OnDisconnect};
 use crate::problem::Problem;
 use crate::runs::IfBusy;
 use crate::view::Object;

@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 use super::body::is_something;
 use super::history::{Checkpoint, checkpoint};
 use crate::api::extract;
+use crate::api::in_thread;
 use crate::api::threads::{self, ThreadView};
 use crate::once;
 use crate::problem::Problem;
@@ -31,8 +32,8 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
     responses((status = 200, body = ThreadView))
 )]
 async fn copy(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadView>, Problem> {
-    let thread = threads::find(&server, &id)?;
-    let last = threads::last_run(&server, &thread).await?;
+    let thread = in_thread::find(&server, &id)?;
+    let last = in_thread::last_run(&server, &thread).await?;
     let new = once::take_name().unwrap_or_else(RunId::random).to_string();
     if server.store().create_thread(&new, &thread.metadata)?.is_none() && !once::is_repeat() {
         return Err(Problem::internal(&"a new name of a thread was taken"));
@@ -41,7 +42,7 @@ async fn copy(State(server): State<Server>, Path(id): Path<String>) -> Result<Js
         server.runs().copy(&last.id, &id, &new, &hotcell_graph::Object::default()).await?;
         server.store().bind_thread(&new, source)?;
     }
-    Ok(Json(threads::view(&server, threads::find(&server, &new)?).await?))
+    Ok(Json(threads::view(&server, in_thread::find(&server, &new)?).await?))
 }
 
 /// A change of the state of a thread.
@@ -96,8 +97,8 @@ async fn update(
             return Err(Problem::unprocessable("`values` has to be an object: a list of changes is not supported"));
         }
     };
-    let thread = threads::find(&server, &id)?;
-    let Some(last) = threads::last_run(&server, &thread).await? else {
+    let thread = in_thread::find(&server, &id)?;
+    let Some(last) = in_thread::last_run(&server, &thread).await? else {
         return Err(Problem::conflict(format!(
             "thread `{id}` has no run yet; give the values as input of its first one"
         )));

@@ -16,7 +16,7 @@ use super::interrupts::{self, Interrupt};
 use super::stream::values_of;
 use crate::api::listed::Listed;
 use crate::api::params::Query;
-use crate::api::{agents, extract, threads};
+use crate::api::{agents, extract, in_thread};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::thread_store::Thread;
@@ -102,7 +102,7 @@ pub(super) fn checkpoint(thread: &str, run: &RunRecord, number: u64) -> Checkpoi
 
 /// The state that a thread has come to.
 pub(crate) async fn thread_state(server: &Server, thread: Thread) -> Result<ThreadState, Problem> {
-    let Some(last) = threads::last_run(server, &thread).await? else {
+    let Some(last) = in_thread::last_run(server, &thread).await? else {
         return Ok(ThreadState {
             checkpoint: Checkpoint { thread_id: thread.id.clone(), checkpoint_ns: "", checkpoint_id: None },
             parent_checkpoint: None,
@@ -161,7 +161,7 @@ async fn state_of(
 
 /// The state that a thread had at a checkpoint.
 async fn state_then(server: &Server, thread: &str, checkpoint_id: &str) -> Result<ThreadState, Problem> {
-    threads::find(server, thread)?;
+    in_thread::find(server, thread)?;
     let none = || {
         let detail = format!("thread `{}` has no checkpoint `{}`", shown(thread), shown(checkpoint_id));
         Problem::not_found(detail)
@@ -319,7 +319,7 @@ async fn states_before(
     limit: usize,
     mut before: Option<(String, u64)>,
 ) -> Result<Vec<ThreadState>, Problem> {
-    let thread = threads::find(server, id)?;
+    let thread = in_thread::find(server, id)?;
     let Some(source) = thread.agent else { return Ok(Vec::new()) };
     let mut query =
         RunQuery { thread: Some(id.to_owned()), sources: Some(vec![source]), limit: 100, ..RunQuery::default() };

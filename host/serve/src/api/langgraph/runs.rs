@@ -19,10 +19,10 @@ use super::stream::Shape;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::api::cancel::Ending;
+use crate::api::event_stream::{Seen, follow, seen, sse};
 use crate::api::extract;
+use crate::api::new_run::{self, OnDisconnect, RunCreate};
 use crate::api::params::Query;
-use crate::api::runs::{self, OnDisconnect, RunCreate};
-use crate::api::stream::{Seen, follow, seen, sse};
 use crate::api::turn;
 use crate::input::answer_text;
 use crate::leash::Leash;
@@ -98,7 +98,7 @@ pub(crate) async fn begin(
                 on_disconnect: None,
                 webhook: wanted.webhook,
             };
-            (runs::begin(server, caller, wanted, listens).await?, 0)
+            (new_run::begin(server, caller, wanted, listens).await?, 0)
         }
     };
     Ok(Started { begun, after, modes, on_disconnect })
@@ -171,7 +171,7 @@ pub(crate) fn values(result: RunResult) -> Object {
 
 /// Says where a run is that was begun, and where to go on when the connection breaks.
 fn located(thread: &str, run: &str, rejoin: &str, response: impl IntoResponse) -> Response {
-    let mut response = runs::located_at(&format!("/threads/{thread}/runs/{run}"), response);
+    let mut response = new_run::located_at(&format!("/threads/{thread}/runs/{run}"), response);
     if let Ok(value) = HeaderValue::try_from(format!("/threads/{thread}/runs/{run}/{rejoin}")) {
         response.headers_mut().insert(LOCATION, value);
     }
@@ -184,7 +184,7 @@ pub(crate) async fn stream_of(server: &Server, started: Started) -> Result<Respo
     let leash = Leash::new(server, &run, on_disconnect == OnDisconnect::Cancel);
     let record = server.runs().find(run.as_str()).await?;
     let shape = Shape::new(server, &record, after, modes).await?;
-    Ok(runs::located(&run, sse(server, &run, after, events, leash, shape)))
+    Ok(new_run::located(&run, sse(server, &run, after, events, leash, shape)))
 }
 
 /// The run of a thread.
@@ -234,7 +234,7 @@ async fn create_and_wait(
     let started = begin(&server, &caller, Some(&thread), wanted, false).await?;
     let Begun { run, live, .. } = started.begun;
     let mut leash = Leash::new(&server, &run, started.on_disconnect == OnDisconnect::Cancel);
-    let result = runs::result(&server, &run, Some(live)).await;
+    let result = new_run::result(&server, &run, Some(live)).await;
     leash.let_go();
     Ok(located(&thread, run.as_str(), "join", Json(values(result?))))
 }
@@ -329,7 +329,7 @@ async fn join(
 ) -> Result<Json<Object>, Problem> {
     let run = run_of(&server, &thread, &run).await?.id;
     let live = server.runs().live(&run);
-    Ok(Json(values(runs::result(&server, &run, live).await?)))
+    Ok(Json(values(new_run::result(&server, &run, live).await?)))
 }
 
 /// Follow a run of a thread

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::interrupts::{self, Interrupt};
 use super::modes::Mode;
 use super::steps::Steps;
-use crate::api::stream::Telling;
+use crate::api::event_stream::Telling;
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::{Object, StatusView, object};

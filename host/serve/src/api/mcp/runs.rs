@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::access::Asker;
 use crate::answerer::Answerer;
-use crate::api::runs::status_of;
+use crate::api::new_run::status_of;
 use crate::input::origin_of;
 use crate::live::Live;
 use crate::problem::Problem;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::conversation::Conversation;
 use super::error::in_stream;
 use super::response::{Found, ResponseId, frame, message, message_id, text_part};
-use crate::api::stream::Telling;
+use crate::api::event_stream::Telling;
 use crate::api::turn::{self, Came, Thoughts};
 use crate::problem::Problem;
 use crate::state::Server;
