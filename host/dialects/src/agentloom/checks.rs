@@ -8,8 +8,8 @@ use hotcell_graph::{Place, Reachability};
 use indexmap::{IndexMap, IndexSet};
 
 use super::files::Files;
-use super::read_step::did_you_mean;
 use super::schema::{Body, Given, Prompt, STEPS, Step, Workflow};
+use super::values::did_you_mean;
 use crate::document::SourceText;
 
 /// Steps that are taken to find out which of the routers before two steps leads to which of them.

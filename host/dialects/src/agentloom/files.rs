@@ -7,8 +7,7 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, Span};
 
 use super::schema::{Agent, Workflow};
-use super::{read, read_agent};
-use crate::document::{self, Reader, SourceText};
+use crate::document::{self, Node, Reader, SourceText};
 use crate::surroundings::{Surroundings, Unavailable};
 
 /// Files that one may lead to, those that they name included.
@@ -16,9 +15,19 @@ const MAX_FILES: usize = 256;
 /// How deeply workflows and agents may be written inside of each other.
 const MAX_INLINE: usize = 16;
 
+/// How a definition of a kind is read, wherever it stands.
+type Reading<T> = for<'d> fn(&Reader<'d>, &'d Node, &Files<'_>) -> Option<T>;
+
+/// How the definitions are read that a file may have or name. They name files in turn, so they are not named here.
+pub(super) struct Readings {
+    pub(super) workflow: Reading<Workflow>,
+    pub(super) agent: Reading<Agent>,
+}
+
 /// The files around the first one.
 pub(super) struct Files<'s> {
     pub(super) surroundings: &'s dyn Surroundings,
+    readings: Readings,
     /// What stands before the names of files where they are shown
     shown: String,
     diagnostics: RefCell<Vec<Diagnostic>>,
@@ -31,11 +40,12 @@ pub(super) struct Files<'s> {
 }
 
 impl<'s> Files<'s> {
-    pub(super) fn new(first: &SourceFile, surroundings: &'s dyn Surroundings) -> Self {
+    pub(super) fn new(first: &SourceFile, surroundings: &'s dyn Surroundings, readings: Readings) -> Self {
         let name = &first.name;
         let (shown, own) = name.rfind(['/', '\\']).map_or(("", &**name), |at| name.split_at(at + 1));
         Files {
             surroundings,
+            readings,
             shown: shown.to_owned(),
             diagnostics: RefCell::default(),
             open: RefCell::new(vec![own.to_owned()]),
@@ -60,24 +70,29 @@ impl<'s> Files<'s> {
 
     /// The workflow of the first file.
     pub(super) fn entry_workflow(&self, file: &Arc<SourceFile>) -> Option<Arc<Workflow>> {
-        self.parse(file, |reader| read::workflow(reader, &reader.document().root, self)).map(Arc::new)
+        self.parse(file, |reader| (self.readings.workflow)(reader, &reader.document().root, self)).map(Arc::new)
     }
 
     /// The agent of the first file.
     pub(super) fn entry_agent(&self, file: &Arc<SourceFile>) -> Option<Arc<Agent>> {
-        self.parse(file, |reader| read_agent::agent(reader, &reader.document().root, self)).map(Arc::new)
+        self.parse(file, |reader| (self.readings.agent)(reader, &reader.document().root, self)).map(Arc::new)
     }
 
     /// The workflow in a file that is named.
     pub(super) fn workflow(&self, path: &SourceText) -> Option<Arc<Workflow>> {
-        let read = |reader: &Reader<'_>| read::workflow(reader, &reader.document().root, self);
+        let read = |reader: &Reader<'_>| (self.readings.workflow)(reader, &reader.document().root, self);
         self.named(path, "workflow", &self.workflows, read)
     }
 
     /// The agent in a file that is named.
     pub(super) fn agent(&self, path: &SourceText) -> Option<Arc<Agent>> {
-        let read = |reader: &Reader<'_>| read_agent::agent(reader, &reader.document().root, self);
+        let read = |reader: &Reader<'_>| (self.readings.agent)(reader, &reader.document().root, self);
         self.named(path, "agent", &self.agents, read)
+    }
+
+    /// The workflow that is written inside of something else.
+    pub(super) fn inline_workflow<'d>(&self, reader: &Reader<'d>, node: &'d Node) -> Option<Arc<Workflow>> {
+        self.inline(&reader.span(node.place), || (self.readings.workflow)(reader, node, self)).map(Arc::new)
     }
 
     /// Reads what is written inside of something else, unless that goes too deep.

@@ -8,12 +8,12 @@ use std::collections::{BTreeSet, HashMap};
 use hotcell_budget::{Cost, CostCap, RunBudget};
 use hotcell_graph::ir::{
     Action, Arrived, Edge, Ends, Expression, FailedNodes, FailureRecord, Graph, Join, JoinWhen, Next, Node, NodeIds,
-    OnFailure, Redacted, Scheduling, Sharing, Unmet, Update,
+    OnFailure, Redacted, Scheduling, Sharing, Unmet,
 };
 use hotcell_graph::{Key, Place, Reducer, Value};
 
-use super::files::Files;
 use super::lower_step::{self, Lowered};
+use super::lowering::Context;
 use super::schema::{Body, Config, STEPS, Step, Workflow};
 
 /// The node with which a workflow begins. No step can have this id in a path.
@@ -21,32 +21,11 @@ const START: &str = "(start)";
 /// How many steps run at once where nothing is said.
 const CONCURRENCY: u32 = 10;
 
-/// What every step is lowered with.
-pub(super) struct Context<'w> {
-    pub(super) workflow: &'w Workflow,
-    pub(super) config: &'w Config,
-    /// The entries of the state of which some step writes only a part
-    pub(super) parts: &'w BTreeSet<Key>,
-    pub(super) files: &'w Files<'w>,
-}
-
-impl Context<'_> {
-    /// The write of a value to a place of the state.
-    pub(super) fn write(&self, place: &Place, value: Expression) -> Update {
-        let key = place.root().clone();
-        let value = match self.parts.contains(&key) {
-            true => Expression::Placed(place.clone(), Box::new(value)),
-            false => value,
-        };
-        Update { key, value }
-    }
-}
-
 /// The graph of a workflow; what it does not say itself is taken from `around`.
-pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) -> Option<Graph> {
+pub(super) fn workflow(workflow: &Workflow, around: &Config) -> Option<Graph> {
     let config = within(&workflow.config, around);
     let parts = parts(workflow);
-    let context = Context { workflow, config: &config, parts: &parts, files };
+    let context = Context { workflow, config: &config, parts: &parts };
     let ids: Vec<&str> = [START].into_iter().chain(workflow.steps.iter().map(|step| &*step.id.value)).collect();
     let ids = NodeIds::new(ids.iter().copied());
     let dependents = dependents(workflow);
@@ -71,7 +50,11 @@ pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) 
         ..Node::new(START, "start", Action::Pass, edges(None), &workflow.name.span)
     }];
     for step in &workflow.steps {
-        let Lowered { action, retry, updates } = lower_step::lower(step, &context)?;
+        let child = match &step.body {
+            Body::Subworkflow(child) => Some(self::workflow(&child.workflow, &config)?),
+            _ => None,
+        };
+        let Lowered { action, retry, updates } = lower_step::lower(step, child, &context)?;
         let on_failure = if config.goes_on { OnFailure::Continue } else { OnFailure::EndBranch };
         let arrived = step.depends_on.iter().filter_map(|name| ids.get(name)).map(Arrived::From).collect();
         let join = match step.depends_on.len() {

@@ -11,8 +11,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Place, Value};
 
-use super::lower::Context;
-use super::lower_step::{ANSWER, retry, value};
+use super::lowering::{ANSWER, Context, retry, value};
 use super::models;
 use super::schema::{Agent, AgentStep, AgentTool, Attempts, Config, Step};
 

@@ -9,8 +9,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Value};
 
-use super::lower::Context;
-use super::lower_step::ANSWER;
+use super::lowering::{ANSWER, Context};
 use super::schema::{GateDeadline, Notify, Step};
 
 /// What a gate gives.

@@ -1,21 +1,17 @@
 //! What each kind of step becomes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, Arguments, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives, Jitter,
+    Action, AgentLoop, Arguments, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives, Graph,
     ModelSettings, PromptPart, RequestCap, Retry, RetryOn, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::{Key, Object, Value};
 
-use super::lower::{self, Context};
-use super::schema::{Attempts, Body, Given, LlmCall, STEPS, Step, Subworkflow};
+use super::lowering::{ANSWER, Context, retry, value};
+use super::schema::{Body, Given, LlmCall, STEPS, Step, Subworkflow};
 use super::{lower_agent, lower_gate, models};
-
-/// The name under which updates see what a step gave.
-pub(super) const ANSWER: &str = "answer";
 
 /// What a step becomes.
 pub(super) struct Lowered {
@@ -24,8 +20,8 @@ pub(super) struct Lowered {
     pub(super) updates: Vec<Update>,
 }
 
-/// Lowers a step; none if what is wrong with it was reported.
-pub(super) fn lower(step: &Step, context: &Context<'_>) -> Option<Lowered> {
+/// Lowers a step; none if what is wrong with it was reported. Of one that runs another workflow, `child` is the graph of that.
+pub(super) fn lower(step: &Step, child: Option<Graph>, context: &Context<'_>) -> Option<Lowered> {
     let answer = || Expression::Key(ANSWER.into());
     let again = Some(retry(&step.attempts, RetryOn::Any));
     let (action, retry, given) = match &step.body {
@@ -43,7 +39,7 @@ pub(super) fn lower(step: &Step, context: &Context<'_>) -> Option<Lowered> {
             let value = Expression::Choice { cases, otherwise };
             (Action::Compute(ComputeAction { value, failure_kind: None, bind: ANSWER }), None, answer())
         }
-        Body::Subworkflow(child) => (subworkflow(child, context)?, again, answer()),
+        Body::Subworkflow(subworkflow) => (call(subworkflow, child?), again, answer()),
         Body::Gate { deadline, notify } => {
             (lower_gate::gate(step, *deadline, notify.as_deref(), context), None, answer())
         }
@@ -72,31 +68,6 @@ fn mirror(step: &Step, output: Expression) -> Update {
     let status = Expression::Value("success".into());
     let entry = Expression::Object(vec![("output".into(), output), ("status".into(), status)]);
     Update { key: STEPS.into(), value: Expression::Object(vec![(step.id.value.clone(), entry)]) }
-}
-
-/// How often something is tried: the pauses are powers of the base.
-pub(super) fn retry(attempts: &Attempts, on: RetryOn) -> Retry {
-    Retry {
-        attempts: attempts.more.saturating_add(1),
-        on,
-        pause: Duration::from_secs(1),
-        growth: attempts.base,
-        longest_pause: attempts.longest,
-        jitter: if attempts.jitter { Jitter::Quarter } else { Jitter::None },
-        time: None,
-    }
-}
-
-/// A value that is handed over.
-pub(super) fn value(given: &Given) -> Expression {
-    match given {
-        Given::State(place, _) => Expression::At(place.clone()),
-        Given::Template(prompt) => match prompt.template.literal() {
-            Some(text) => Expression::Value(text.into()),
-            None => Expression::Braces(prompt.template.clone()),
-        },
-        Given::Value(value) => Expression::Value(value.clone()),
-    }
 }
 
 fn llm_call(step: &Step, call: &LlmCall, context: &Context<'_>) -> (Action, Expression) {
@@ -150,8 +121,8 @@ fn tool_call(tool: &str, arguments: &[(Key, Given)]) -> Action {
     Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, arguments: Arguments::Checked, bind: ANSWER }))
 }
 
-fn subworkflow(child: &Subworkflow, context: &Context<'_>) -> Option<Action> {
-    let mut graph = lower::workflow(&child.workflow, context.config, context.files)?;
+/// Runs the graph of another workflow.
+fn call(child: &Subworkflow, mut graph: Graph) -> Action {
     // A child with a state of its own begins with it, and with what it is given in its place.
     let own = std::mem::take(&mut graph.initial_state);
     let own = own.into_iter().map(|(key, value)| (key, Expression::Value(value)));
@@ -163,5 +134,5 @@ fn subworkflow(child: &Subworkflow, context: &Context<'_>) -> Option<Action> {
         inherits: !child.is_isolated,
         gives: child.return_keys.clone().map_or(Gives::State, Gives::Entries),
     };
-    Some(Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: None, bind: ANSWER })))
+    Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: None, bind: ANSWER }))
 }

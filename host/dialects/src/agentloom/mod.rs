@@ -9,6 +9,7 @@ mod lower;
 mod lower_agent;
 mod lower_gate;
 mod lower_step;
+mod lowering;
 mod models;
 mod read;
 mod read_agent;
@@ -17,6 +18,7 @@ mod read_step;
 mod recording;
 mod schema;
 mod schemas;
+mod values;
 
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
 use hotcell_graph::ir::Graph;
 
 use crate::surroundings::Surroundings;
-use files::Files;
+use files::{Files, Readings};
 use schema::Config;
 
 /// What a file gives.
@@ -40,12 +42,13 @@ pub struct Loaded {
 /// Reads, checks and lowers a workflow or an agent.
 pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
     let _courtesy = Courtesy::for_a_file();
-    let files = Files::new(file, surroundings);
+    let readings = Readings { workflow: read::workflow, agent: read_agent::agent };
+    let files = Files::new(file, surroundings, readings);
     let mut graph = match is_agent(&file.text) {
         true => files.entry_agent(file).map(|agent| lower_agent::entry(&agent)),
         false => files.entry_workflow(file).and_then(|workflow| {
             checks::workflow(&workflow, &files);
-            lower::workflow(&workflow, &Config::default(), &files)
+            lower::workflow(&workflow, &Config::default())
         }),
     };
     let mut diagnostics = files.into_diagnostics();

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
@@ -13,16 +12,12 @@ use super::models;
 use super::read_step;
 use super::recording;
 use super::schema::{Config, Workflow};
+use super::values::{MOST_RETRIES, amount, number, refuse, seconds};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Reader};
 
-/// How often a step may be tried again.
-pub(super) const MOST_RETRIES: u32 = 1000;
 /// How many steps may run at once.
 const MOST_AT_ONCE: u32 = 1024;
-/// The longest time that is meant: more than anybody waits.
-const LONGEST: f64 = 1e9;
-
 /// Reads a workflow; what is wrong is reported. None if it is so much that nothing is left.
 pub(super) fn workflow<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_>) -> Option<Workflow> {
     let owner = Owner { what: "a workflow".into(), node: None, place: node.place };
@@ -129,55 +124,4 @@ fn config(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Config {
     }
     fields.finish(|_| None);
     config
-}
-
-/// Reports a field that the language has and hotcell does not.
-pub(super) fn refuse(fields: &mut Fields<'_, '_>, name: &'static str, help: &str) {
-    let Some(entry) = fields.entry(name, Optional) else { return };
-    let reader = fields.reader();
-    let message = format!("`{name}` of {} is not supported", fields.owner().what);
-    reader.report(fields.error(message, &reader.span(entry.key_place)).help(help));
-}
-
-/// A number that is not negative.
-pub(super) fn number(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<f64> {
-    let number = fields.number(name, Optional)?;
-    if number.value >= 0.0 && number.value <= LONGEST {
-        return Some(number.value);
-    }
-    let error = fields.error(format!("`{name}` must be from 0 to {LONGEST}, not {}", number.value), &number.span);
-    fields.reader().report(error);
-    None
-}
-
-/// An amount of money.
-pub(super) fn amount(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<f64> {
-    number(fields, name)
-}
-
-/// A time in seconds, more than nothing.
-pub(super) fn seconds(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Duration> {
-    time(fields, name, 1.0)
-}
-
-/// A time in milliseconds, more than nothing.
-pub(super) fn milliseconds(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Duration> {
-    time(fields, name, 1e-3)
-}
-
-fn time(fields: &mut Fields<'_, '_>, name: &'static str, unit: f64) -> Option<Duration> {
-    let given = fields.number(name, Optional)?;
-    let seconds = given.value * unit;
-    if seconds > 0.0 && seconds <= LONGEST {
-        return Some(Duration::from_secs_f64(seconds));
-    }
-    let error = fields
-        .error(format!("`{name}` must be more than 0, and no longer than years, not {}", given.value), &given.span);
-    fields.reader().report(error);
-    None
-}
-
-/// The entries of a mapping whose values are anything.
-pub(super) fn is_text(node: &Node) -> bool {
-    matches!(node.kind, Kind::Text(_))
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hotcell_graph::ir::AgentLoop;
 
 use super::files::Files;
-use super::read::{amount, milliseconds};
 use super::schema::{Agent, AgentTool, Memory};
-use super::{read_step, schemas};
+use super::schemas;
+use super::values::{amount, expression, milliseconds};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Reader, Spanned};
 
@@ -166,7 +166,7 @@ fn loop_policy(fields: &mut Fields<'_, '_>, agent: &mut Agent) {
         && condition.trim() != NO_TOOL_CALL
     {
         let names = [("reply", AgentLoop::REPLY_KEY), ("iterations", AgentLoop::REQUESTS_KEY)];
-        agent.exit = read_step::expression(reader, "`exit_condition`", &condition, &names, fields.owner());
+        agent.exit = expression(reader, "`exit_condition`", &condition, &names, fields.owner());
     }
     fields.finish(|_| None);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::read::seconds;
 use super::schema::{Body, GateDeadline, Notify, Prompt};
+use super::values::seconds;
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Owner};
 

@@ -5,18 +5,17 @@ use std::time::Duration;
 
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::ir::ModelReasoning;
-use hotcell_graph::python::PythonExpression;
-use hotcell_graph::{Key, Place, Value, closest};
+use hotcell_graph::{Key, Place, Value};
 
 use super::files::Files;
-use super::read::{self, MOST_RETRIES, number, refuse, seconds};
 use super::schema::{
     AgentStep, Attempts, Body, Condition, Config, DeclaredTool, Given, LlmCall, Prompt, STEPS, Step, Subworkflow,
     Target,
 };
+use super::values::{self, MOST_RETRIES, number, refuse, seconds};
 use super::{read_agent, read_gate, schemas};
 use crate::document::Need::{Optional, Required};
-use crate::document::{Fields, Kind, Node, Owner, Reader, SourceText};
+use crate::document::{Fields, Kind, Node, Owner, Reader};
 
 /// Types of steps.
 const TYPES: [&str; 6] = ["llm_call", "tool", "router", "subworkflow", "approval_gate", "agent"];
@@ -207,7 +206,7 @@ fn tool(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<Body> {
 
 /// A value that is handed over: a text with `state.` in front is a place, other texts are templates.
 fn given<'d>(fields: &Fields<'_, 'd>, node: &'d Node) -> Given {
-    let text = match read::is_text(node) {
+    let text = match values::is_text(node) {
         true => fields.reader().text(node, String::new, fields.owner()),
         false => None,
     };
@@ -230,7 +229,7 @@ fn router(fields: &mut Fields<'_, '_>) -> Option<Body> {
         let target = fields.text("target", Required);
         fields.finish(|_| None);
         let expression =
-            expression.and_then(|text| self::expression(reader, "condition", &text, &[("steps", "steps")], &owner));
+            expression.and_then(|text| values::expression(reader, "condition", &text, &[("steps", "steps")], &owner));
         if let (Some(expression), Some(target)) = (expression, target) {
             conditions.push(Condition { expression, target });
         }
@@ -242,25 +241,6 @@ fn router(fields: &mut Fields<'_, '_>) -> Option<Body> {
         reader.report(warning.help("add `conditions`, each with an `expression` and a `target`, or a `default`"));
     }
     Some(Body::Router { conditions, default })
-}
-
-/// An expression; what is wrong is reported at its place.
-pub(super) fn expression(
-    reader: &Reader<'_>,
-    what: &str,
-    text: &SourceText,
-    names: &[(&str, &str)],
-    owner: &Owner,
-) -> Option<PythonExpression> {
-    match PythonExpression::parse(text, names) {
-        Ok(expression) => Some(expression),
-        Err(problem) => {
-            let mut error = Diagnostic::error(format!("the {what} `{}`: {problem}", text.trim()));
-            error.node = owner.node.as_deref().map(str::to_owned);
-            reader.report(error.at(&text.span_of(problem.range)));
-            None
-        }
-    }
 }
 
 fn subworkflow(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<Subworkflow> {
@@ -280,10 +260,7 @@ fn subworkflow(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<Subwork
     let return_keys = return_keys.map(|keys| keys.into_iter().map(|key| key.value).collect());
     let workflow = match (path, inline) {
         (Some(path), None) => files.workflow(&path),
-        (None, Some(node)) => {
-            let span = reader.span(node.place);
-            files.inline(&span, || read::workflow(reader, node, files)).map(Arc::new)
-        }
+        (None, Some(node)) => files.inline_workflow(reader, node),
         (both, _) => {
             let message = match both {
                 Some(_) => "has both `workflow_path` and `workflow_inline`",
@@ -304,9 +281,4 @@ fn agent(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<AgentStep> {
     let conversation = target(fields, "conversation");
     let agent = node.and_then(|node| read_agent::named_or_inline(reader, node, fields.owner(), files));
     Some(AgentStep { agent: agent?, input: input?, conversation })
-}
-
-/// The nearest of some names, as help.
-pub(super) fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
-    closest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
