@@ -13,7 +13,7 @@ use hotcell_graph::{Key, List, Object, Value};
 use super::data::typed;
 use super::framing::framed;
 use super::tool::{LONGEST_NAME, slot};
-use super::{ANSWER, Lowering, OwnKeys, node, template};
+use super::{ANSWER, Lowering, OwnKeys, site, template};
 use crate::agent_spec::model::{Component, ComponentId, Property};
 
 /// How often an agent may ask its model before it is taken for lost.
@@ -97,7 +97,7 @@ impl<'c> Lowering<'c> {
             framing,
             outputs: &agent.outputs,
             settings,
-            retry: self.retry(self.component(llm)).unwrap_or(Retry { attempts: node::ATTEMPTS, ..Retry::default() }),
+            retry: self.retry(self.component(llm)).unwrap_or(Retry { attempts: site::ATTEMPTS, ..Retry::default() }),
             offered,
             asks: !(self.is_alone || never || is("human_in_the_loop", false)),
             fatal: is("raise_exceptions", true),
@@ -148,7 +148,7 @@ impl<'c> Lowering<'c> {
         let make = |id: &str, action: Action, updates: Vec<Update>, next: Next| Node {
             updates,
             next,
-            ..node::bare(id, "Agent", action, agent)
+            ..site::bare(id, "Agent", action, agent)
         };
         let conversation = &keys.conversation;
         let say = |value: Expression| Update { key: conversation.clone(), value };

@@ -3,30 +3,15 @@
 use std::sync::Arc;
 
 use hotcell_graph::ir::{Action, Collection, CollectionEntry, Drawn, Expression, Node, Rows, RowsAct, Update};
-use hotcell_graph::{Key, List, Object, Value, closest};
+use hotcell_graph::{Key, Object, Value, closest};
 
 use super::Lowering;
-use super::node::Site;
+use super::site::Site;
+use super::store::Store;
 use crate::agent_spec::datastores::{ENTITY, UPDATE, filled_in, gives_one};
 use crate::agent_spec::model::{Component, ComponentId};
 use crate::agent_spec::placeholders::{more_than_placeholders, names};
 use crate::agent_spec::properties::entries_of;
-
-/// A datastore that nodes of a flow use.
-pub(super) struct Store {
-    id: ComponentId,
-    /// The state key under which its collections are
-    pub(super) key: Key,
-    collections: Arc<[Collection]>,
-}
-
-impl Store {
-    /// The state before the first node: all collections, empty.
-    pub(super) fn initial(&self) -> (Key, Value) {
-        let empty = |collection: &Collection| (collection.name().clone(), Value::List(List::default()));
-        (self.key.clone(), Value::Object(self.collections.iter().map(empty).collect()))
-    }
-}
 
 impl<'c> Lowering<'c> {
     /// The datastores of the nodes of a flow. Their keys are none of the `names`.

@@ -7,7 +7,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{List, Object, Value};
 
-use super::node::{ATTEMPTS, Site};
+use super::site::{ATTEMPTS, Site};
 use super::{ANSWER, Lowering, template};
 use crate::agent_spec::generated::{DEFAULT, DEFAULT_EXCEPTION};
 use crate::agent_spec::model::Property;

@@ -6,7 +6,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Object, Value};
 
-use super::node::Site;
+use super::site::Site;
 use super::{ANSWER, Lowering};
 use crate::agent_spec::model::{Component, Property};
 use crate::agent_spec::wayflow::ITERATED;

@@ -6,7 +6,7 @@ use hotcell_graph::ir::{Graph, Next, NodeIds, NodeIndex};
 use hotcell_graph::{Key, Value};
 
 use super::data::{DataFlow, Variable};
-use super::datastores::Store;
+use super::store::Store;
 use super::{Lowering, OwnKeys};
 use crate::agent_spec::model::{Component, ComponentId};
 use crate::agent_spec::templates::are_jinja;

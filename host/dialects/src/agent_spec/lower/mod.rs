@@ -15,7 +15,9 @@ mod framing;
 mod model;
 mod node;
 mod retries;
+mod site;
 mod steps;
+mod store;
 mod team;
 mod template;
 mod told;
@@ -172,7 +174,7 @@ impl<'c> Lowering<'c> {
 }
 
 fn empty(component: &Component) -> Graph {
-    let node = node::bare("-", "StartNode", hotcell_graph::ir::Action::Pass, component);
+    let node = site::bare("-", "StartNode", hotcell_graph::ir::Action::Pass, component);
     Graph::new(&*component.name, vec![node], "-").expect("a graph of one node")
 }
 

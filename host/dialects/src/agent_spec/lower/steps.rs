@@ -7,7 +7,7 @@ use hotcell_graph::ir::{
 };
 
 use super::flow::{Frame, flows, is_silent};
-use super::node::Site;
+use super::site::Site;
 use super::{ANSWER, Lowering};
 use crate::agent_spec::generated;
 use crate::agent_spec::model::{ComponentId, Property};

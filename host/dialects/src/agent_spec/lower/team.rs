@@ -18,7 +18,7 @@ use hotcell_graph::{Key, List, Object, Value};
 use super::agent::{free_name, spoken_by};
 use super::data::typed;
 use super::tool::spoken;
-use super::{ANSWER, Lowering, OwnKeys, node};
+use super::{ANSWER, Lowering, OwnKeys, site};
 use crate::agent_spec::model::{ComponentId, Piece};
 use crate::remote::Remote;
 
@@ -212,7 +212,7 @@ impl<'c> Lowering<'c> {
             .collect();
         let first = Expression::Value(Value::from(names.first()?.as_str()));
         let whose = Expression::Else(Box::new(Expression::Key(keys.turn.clone())), Box::new(first));
-        let bare = |id: &str, action: Action| node::bare(id, "Swarm", action, swarm);
+        let bare = |id: &str, action: Action| site::bare(id, "Swarm", action, swarm);
         let mut nodes = vec![Node { updates: begin, next: turn_of(whose)?, ..bare("begin", Action::Pass) }];
         for (agent, name) in agents.iter().zip(&names) {
             let mut parts = self.parts(*agent)?;
@@ -244,7 +244,7 @@ impl<'c> Lowering<'c> {
             let make = |id: &str, action: Action, updates: Vec<Update>, next: Next| Node {
                 updates,
                 next,
-                ..node::bare(id, "Agent", action, component)
+                ..site::bare(id, "Agent", action, component)
             };
             let its_turn = vec![
                 Update { key: keys.turn.clone(), value: Expression::Value(Value::from(name.as_str())) },
@@ -377,14 +377,14 @@ impl<'c> Lowering<'c> {
         let ask = Node {
             updates: vec![Update { key: conversation.clone(), value: said }],
             next: Next::To(ids.get("end").into_iter().collect()),
-            ..node::bare("ask", "A2AAgent", Action::Call(Box::new(action)), component)
+            ..site::bare("ask", "A2AAgent", Action::Call(Box::new(action)), component)
         };
         let end = vec![
             Update { key: keys.results.outputs.clone(), value: Expression::Value(Value::Object(Object::default())) },
             Update { key: keys.results.branch.clone(), value: Expression::Value("next".into()) },
         ];
         let output = Expression::LastReply { conversation: conversation.clone(), required: false };
-        let end = Node { updates: end, ..node::bare("end", "A2AAgent", Action::End { output }, component) };
+        let end = Node { updates: end, ..site::bare("end", "A2AAgent", Action::End { output }, component) };
         let mut graph = Graph::new(&*component.name, vec![ask, end], "ask")?;
         graph.description = component.text("description").map(str::to_owned);
         keys.give_to(&mut graph, &[], &[], Vec::new());

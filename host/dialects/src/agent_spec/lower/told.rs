@@ -4,7 +4,7 @@ use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{Action, Drawn, Excerpt, Expression, Node, PromptPart};
 use hotcell_graph::{Key, Value};
 
-use super::node::Site;
+use super::site::Site;
 use super::{Lowering, template};
 use crate::agent_spec::prompts::{PromptMessage, fields_besides, messages};
 use crate::agent_spec::templates::jinja;

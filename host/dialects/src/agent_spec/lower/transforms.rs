@@ -3,7 +3,7 @@
 use hotcell_graph::ir::{AgentLoop, Condense, Condensed, Expression, Retry};
 use hotcell_graph::{Key, Value};
 
-use super::{Lowering, node, template};
+use super::{Lowering, site, template};
 use crate::agent_spec::model::{Component, ComponentId};
 use crate::agent_spec::placeholders::{Piece, pieces};
 
@@ -61,7 +61,7 @@ impl<'c> Lowering<'c> {
         let llm = transform.child("llm")?;
         let settings = self.model(llm);
         let retry = self.retry(self.component(llm));
-        let retry = retry.unwrap_or(Retry { attempts: node::ATTEMPTS, ..Retry::default() });
+        let retry = retry.unwrap_or(Retry { attempts: site::ATTEMPTS, ..Retry::default() });
         let (field, default) = defaults.template;
         let told = self.told(transform, field, default);
         let instructions = transform.text("summarization_instructions").unwrap_or(defaults.instructions).to_owned();

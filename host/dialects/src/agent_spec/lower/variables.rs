@@ -5,7 +5,7 @@ use hotcell_graph::{Key, List, Value, closest};
 
 use super::Lowering;
 use super::data::{Variable, typed};
-use super::node::Site;
+use super::site::Site;
 use crate::agent_spec::model::{Component, Property};
 use crate::agent_spec::properties::described;
 

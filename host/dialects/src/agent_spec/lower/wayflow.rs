@@ -7,7 +7,7 @@ use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{Action, Callable, Expression, NestedGraph, Node, Tool, ToolKind, Update};
 
 use super::agent::{free_name, shown_only, spoken_by};
-use super::node::Site;
+use super::site::Site;
 use super::team::Member;
 use super::tool::{slot, spoken};
 use super::{ANSWER, Lowering};
