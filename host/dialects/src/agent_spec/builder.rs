@@ -7,22 +7,18 @@ use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use serde_json::Value as Json;
 
-use super::fields::Draft;
+use super::draft::Draft;
 use super::generated::{self, Generated};
 use super::kinds::Kind;
+use super::memory::{MayHave, Memory};
 use super::model::{Component, ComponentId, Field};
 use super::names::{self, label};
 use super::schema::Schema;
-use super::sources::{COMPONENT_TYPE, Identity, Located, Sources, VERSION};
-use super::values::MayHave;
+use super::sources::{COMPONENT_TYPE, Identity, Located, PLUGIN_NAME, Sources, VERSION, text_of, version};
 use super::versions::Version;
-use super::{problems, values, wayflow};
+use super::{problems, wayflow};
 use crate::document::{Kind as NodeKind, MAX_DEPTH, Place, has_room};
 use crate::surroundings::Surroundings;
-
-/// The fields by which a component names its plugin.
-pub(super) const PLUGIN_NAME: &str = "component_plugin_name";
-pub(super) const PLUGIN_VERSION: &str = "component_plugin_version";
 
 /// A component and what is known of its text.
 pub(super) struct Built {
@@ -47,7 +43,7 @@ pub(super) struct Builder<'s, 'd> {
     pub(super) sources: &'s mut Sources<'d>,
     pub(super) surroundings: &'s dyn Surroundings,
     pub(super) diagnostics: Vec<Diagnostic>,
-    pub(super) values: values::Memory,
+    pub(super) values: Memory,
     pub(super) kinds: HashMap<(Arc<str>, Arc<str>), Kind>,
     /// The version of each document
     versions: Vec<Version>,
@@ -84,7 +80,7 @@ impl<'s, 'd> Builder<'s, 'd> {
             sources,
             surroundings,
             diagnostics: Vec::new(),
-            values: values::Memory::default(),
+            values: Memory::default(),
             kinds: HashMap::new(),
             version: versions[0],
             versions,
@@ -235,7 +231,7 @@ impl<'s, 'd> Builder<'s, 'd> {
     fn written_version(&mut self, at: Located<'d>) {
         let Some(entry) = at.node.get(VERSION) else { return };
         if self.sources.is_part(at) {
-            if let Ok(Some(version)) = super::read::version(at, self.sources, &mut self.diagnostics) {
+            if let Ok(Some(version)) = version(at, self.sources, &mut self.diagnostics) {
                 self.version = version;
             }
         } else if !std::ptr::eq(at.node, self.sources.root().node) {
@@ -374,13 +370,5 @@ impl<'s, 'd> Builder<'s, 'd> {
             Value::Text(text) => Some(text),
             _ => None,
         }
-    }
-}
-
-/// The text of an entry.
-pub(super) fn text_of(at: Located<'_>, key: &str) -> Option<Arc<str>> {
-    match &at.node.get(key)?.value.kind {
-        NodeKind::Text(text) => Some(Arc::clone(&text.value)),
-        _ => None,
     }
 }

@@ -1,39 +1,24 @@
 //! The fields of a component: those that hold components, those that hold values, those that a later version added.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::Value;
-use hotcell_graph::diagnostic::{Diagnostic, Span};
-use indexmap::IndexMap;
+use hotcell_graph::diagnostic::Diagnostic;
 use serde_json::{Map, Value as Json};
 
-use super::builder::{Builder, PLUGIN_NAME, PLUGIN_VERSION};
+use super::builder::Builder;
+use super::declared;
+use super::draft::Draft;
 use super::kinds::Kind;
 use super::later;
-use super::model::{Field, Piece, Property};
-use super::properties;
+use super::memory::MayHave;
+use super::model::{Field, Piece};
 use super::schema::FieldKind;
-use super::sources::{COMPONENT_TYPE, Located, REFERENCED, VERSION};
-use super::values::MayHave;
+use super::sources::{COMPONENT_TYPE, Located, PLUGIN_NAME, PLUGIN_VERSION, REFERENCED, VERSION};
 use crate::document::{Entry, Kind as NodeKind};
 
 /// Fields of later versions that keep a configuration from being run here.
 const NOT_RUN: &[&str] = &["auth", "conversation_store_id"];
-
-/// What a component is made of before it is one.
-#[derive(Default)]
-pub(super) struct Draft {
-    /// The component with its children replaced, which is validated
-    pub(super) shallow: Map<String, Json>,
-    pub(super) fields: IndexMap<Arc<str>, Field>,
-    /// Where the fields are written
-    pub(super) written: HashMap<Arc<str>, Span>,
-    pub(super) inputs: Option<Vec<Property>>,
-    pub(super) outputs: Option<Vec<Property>>,
-    /// How members are written of whose values a part was handed in or is a component
-    pub(super) pieces: IndexMap<Arc<str>, Piece>,
-}
 
 impl<'d> Builder<'_, 'd> {
     /// Reads a field.
@@ -108,10 +93,10 @@ impl<'d> Builder<'_, 'd> {
             (_, Value::Null) if !kind.keeps_null(key) => {}
             ("id" | "name", _) => {}
             ("inputs", Value::List(list)) if kind.has_io() => {
-                draft.inputs = Some(properties::read(self, list, target, "inputs"));
+                draft.inputs = Some(declared::read(self, list, target, "inputs"));
             }
             ("outputs", Value::List(list)) if kind.has_io() => {
-                draft.outputs = Some(properties::read(self, list, target, "outputs"));
+                draft.outputs = Some(declared::read(self, list, target, "outputs"));
             }
             _ => {
                 let span = self.sources.span(target.document, target.node.place);

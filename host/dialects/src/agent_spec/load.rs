@@ -7,7 +7,8 @@ use hotcell_graph::ir::Graph;
 use hotcell_graph::{Courtesy, Key};
 
 use super::lower::{self, Lowered};
-use super::read::{Part, read};
+use super::read::read;
+use super::sources::Part;
 use crate::remote::Remote;
 use crate::surroundings::Surroundings;
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::builder::text_of;
-use super::sources::{COMPONENT_TYPE, Located};
+use super::sources::{COMPONENT_TYPE, Located, text_of};
 
 /// Whether an id was made by a program: 32 hexadecimal digits, with or without the dashes of a UUID.
 pub(super) fn is_machine_made(id: &str) -> bool {

@@ -2,25 +2,16 @@
 
 use std::sync::Arc;
 
+use hotcell_graph::Courtesy;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
-use hotcell_graph::{Courtesy, closest};
 
 use super::builder::Builder;
 use super::model::Configuration;
-use super::sources::{COMPONENT_TYPE, Located, REFERENCED, Sources, VERSION};
+use super::sources::{COMPONENT_TYPE, Located, Part, REFERENCED, Sources, version};
 use super::versions::Version;
 use super::{check, ids};
 use crate::document::{self, Document, Kind};
 use crate::surroundings::Surroundings;
-
-/// A file of disaggregated parts that is handed in beside a configuration.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// The file
-    pub file: Arc<SourceFile>,
-    /// The key of a part in the file, and the one under which the configuration knows it
-    pub rename: Vec<(String, String)>,
-}
 
 /// Reads and checks a configuration. There is one if there is no error among the diagnostics.
 pub fn read(
@@ -59,13 +50,13 @@ fn configuration(
     if !is_configuration(root, &sources, diagnostics) {
         return None;
     }
-    let version = version(root, &sources, diagnostics);
+    let of_root = version(root, &sources, diagnostics);
     // Without a version that is known, nothing can be said about the rest.
-    let version = version.ok()?.unwrap_or(Version::NEWEST);
-    let mut versions = vec![version];
+    let own = of_root.ok()?.unwrap_or(Version::NEWEST);
+    let mut versions = vec![own];
     for (index, document) in documents.iter().enumerate().skip(1) {
-        let of_part = self::version(root.of_document(&document.root, index), &sources, diagnostics).ok()?;
-        versions.push(of_part.unwrap_or(version));
+        let of_part = version(root.of_document(&document.root, index), &sources, diagnostics).ok()?;
+        versions.push(of_part.unwrap_or(own));
     }
     let mut builder = Builder::new(&mut sources, versions, surroundings);
     let root = builder.document();
@@ -74,7 +65,7 @@ fn configuration(
     diagnostics.extend(found);
     ids::check(&built, diagnostics);
     let root = root.filter(|_| !broken)?;
-    let (configuration, places) = ids::arrange(version, !parts.is_empty(), root, built);
+    let (configuration, places) = ids::arrange(own, !parts.is_empty(), root, built);
     diagnostics.extend(check::check(&configuration, &places, surroundings));
     Some(configuration)
 }
@@ -96,30 +87,4 @@ fn is_configuration(root: Located<'_>, sources: &Sources<'_>, diagnostics: &mut 
     };
     diagnostics.push(error.at(&span));
     false
-}
-
-/// The version that stands at the top of a document. An error, reported, if it is none that is known.
-pub(super) fn version(
-    top: Located<'_>,
-    sources: &Sources<'_>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Result<Option<Version>, ()> {
-    let Some(entry) = top.node.get(VERSION) else { return Ok(None) };
-    let known = || Version::ALL.map(Version::name);
-    let all = known().map(|name| format!("`{name}`")).join(", ");
-    let error = match &entry.value.kind {
-        Kind::Text(text) => match Version::of_name(&text.value) {
-            Some(version) => return Ok(Some(version)),
-            None => Diagnostic::error(format!("`{VERSION}` does not name a known version: `{}`", text.value)).help(
-                match closest(&text.value, known()) {
-                    Some(near) => format!("did you mean `{near}`? The versions are {all}"),
-                    None => format!("the versions are {all}"),
-                },
-            ),
-        },
-        _ => Diagnostic::error(format!("`{VERSION}` must be a text, not {}", entry.value.describe()))
-            .help(format!("the versions are {all}, in quotes")),
-    };
-    diagnostics.push(error.at(&sources.span(top.document, entry.value.place)));
-    Err(())
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::closest;
-use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::diagnostic::{Diagnostic, SourceFile, Span};
 
-use super::read::Part;
+use super::versions::Version;
 use crate::document::{Document, Entry, Kind, Node, Place};
 
 /// The key of a reference.
@@ -17,6 +17,19 @@ pub(super) const REFERENCED: &str = "$referenced_components";
 pub(super) const COMPONENT_TYPE: &str = "component_type";
 /// The key of the version.
 pub(super) const VERSION: &str = "agentspec_version";
+
+/// The fields by which a component names its plugin.
+pub(super) const PLUGIN_NAME: &str = "component_plugin_name";
+pub(super) const PLUGIN_VERSION: &str = "component_plugin_version";
+
+/// A file of disaggregated parts that is handed in beside a configuration.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The file
+    pub file: Arc<SourceFile>,
+    /// The key of a part in the file, and the one under which the configuration knows it
+    pub rename: Vec<(String, String)>,
+}
 
 /// A piece of a text, and from where the references in it are looked up.
 #[derive(Clone, Copy, Debug)]
@@ -248,4 +261,38 @@ impl<'d> Sources<'d> {
         found.sort_by_key(|located| located.node.place.start);
         (found, self.scopes.len())
     }
+}
+
+/// The text of an entry.
+pub(super) fn text_of(at: Located<'_>, key: &str) -> Option<Arc<str>> {
+    match &at.node.get(key)?.value.kind {
+        Kind::Text(text) => Some(Arc::clone(&text.value)),
+        _ => None,
+    }
+}
+
+/// The version that stands at the top of a document. An error, reported, if it is none that is known.
+pub(super) fn version(
+    top: Located<'_>,
+    sources: &Sources<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<Option<Version>, ()> {
+    let Some(entry) = top.node.get(VERSION) else { return Ok(None) };
+    let known = || Version::ALL.map(Version::name);
+    let all = known().map(|name| format!("`{name}`")).join(", ");
+    let error = match &entry.value.kind {
+        Kind::Text(text) => match Version::of_name(&text.value) {
+            Some(version) => return Ok(Some(version)),
+            None => Diagnostic::error(format!("`{VERSION}` does not name a known version: `{}`", text.value)).help(
+                match closest(&text.value, known()) {
+                    Some(near) => format!("did you mean `{near}`? The versions are {all}"),
+                    None => format!("the versions are {all}"),
+                },
+            ),
+        },
+        _ => Diagnostic::error(format!("`{VERSION}` must be a text, not {}", entry.value.describe()))
+            .help(format!("the versions are {all}, in quotes")),
+    };
+    diagnostics.push(error.at(&sources.span(top.document, entry.value.place)));
+    Err(())
 }

@@ -1,39 +1,15 @@
 //! Plain values, with the references in them replaced by what they name.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::{List, Object, Value};
 
 use super::builder::Builder;
+use super::memory::MayHave;
 use super::model::Piece;
 use super::names::label;
-use super::sources::{Identity, Located, REFERENCED};
+use super::sources::{Located, REFERENCED};
 use crate::document::{Kind, MAX_COPIES, MAX_DEPTH};
-
-/// What may stand in a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum MayHave {
-    /// Values only: a reference to a component is an error
-    Values,
-    /// Components too, which become values as they are written
-    Components,
-}
-
-/// The values that references name, each read once.
-pub(super) struct Memory {
-    /// The field whose value is read
-    field: Arc<str>,
-    read: HashMap<(Identity, MayHave), Option<(Value, usize)>>,
-    copies_left: usize,
-    depth: usize,
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Memory { field: "".into(), read: HashMap::new(), copies_left: MAX_COPIES, depth: 0 }
-    }
-}
 
 impl<'d> Builder<'_, 'd> {
     /// The value of a field, and the text where it is written; none, with an error, if a reference in it names no value.

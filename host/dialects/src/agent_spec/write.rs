@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use hotcell_graph::{List, Object, Value};
 
-use super::builder::{PLUGIN_NAME, PLUGIN_VERSION};
 use super::generated;
 use super::later;
 use super::model::{Component, ComponentId, Configuration, Field, Piece, Property};
 use super::schema::Schema;
-use super::sources::{COMPONENT_TYPE, REFERENCE, REFERENCED, VERSION};
+use super::sources::{COMPONENT_TYPE, PLUGIN_NAME, PLUGIN_VERSION, REFERENCE, REFERENCED, VERSION};
 use super::versions::Version;
 
 /// How deep what is written may be nested; beyond it, all components stand side by side. Readers have limits too.
