@@ -13,6 +13,7 @@ mod contract;
 mod conversation;
 mod drawn;
 mod expression;
+mod fit;
 mod job;
 mod limits;
 mod map;
@@ -30,6 +31,7 @@ mod tool;
 mod transcript;
 mod typed;
 mod value_path;
+mod way;
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,7 +47,7 @@ pub use agent_loop::{
 };
 pub use ask::{AskAction, AskDeadline, Asked, Comparison, Expiry, LengthCheck, Notice};
 pub use call::{CallAction, CallTarget, Gives, Results};
-pub use composed::{Barred, Composed, Fit, Way, WayCase};
+pub use composed::Composed;
 pub use condense::{Condense, Condensed};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
@@ -54,6 +56,7 @@ pub use conversation::{
 };
 pub use drawn::{Drawn, Excerpt, SearchFlags, SearchPattern, WhichMatch};
 pub use expression::{Expression, NoValue};
+pub use fit::Fit;
 pub use job::JobAction;
 pub use limits::{CapOrigin, RunLimits, VisitCap};
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
@@ -71,6 +74,7 @@ pub use tool::{Arguments, Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, Web
 pub use transcript::{COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};
 pub use typed::{Rendered, Typed};
 pub use value_path::ValuePath;
+pub use way::{Barred, Way, WayCase};
 
 /// A checked graph, ready to run.
 #[derive(Clone, Debug)]
