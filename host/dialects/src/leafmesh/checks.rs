@@ -6,8 +6,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::{Key, Reachability};
 
 use super::functions::{self, Function, ModelTool};
-use super::read::did_you_mean;
-use super::reading::Reading;
+use super::reading::{Reading, did_you_mean};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, Interface, Mesh};
 use super::{mcp, models};
 use crate::document::SourceText;

@@ -1,10 +1,25 @@
 //! What the data of an entry point has to be: the data structures that the `inputs` of its agent name, at any depth. Each is written
 //! once and referred to, so they may name each other, also in circles.
 
+use hotcell_graph::ir::{Fit, WayCase};
 use hotcell_graph::{Key, Object, Value};
 
-use super::schema::Structure;
+use super::schema::{EntryPoint, Mesh, Structure};
 use super::shapes::{Field, object, of_type};
+
+/// An entry point with what its data has to be.
+pub(super) fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
+    let target = mesh.agents.iter().find(|agent| agent.name == entry.target.value);
+    let schema = target.and_then(|agent| of_inputs(&agent.inputs, &mesh.structures));
+    let fit = schema.map(|schema| {
+        let name = &entry.name.value;
+        Fit::new(schema).map_err(|problem| {
+            format!("what the entry point `{name}` takes cannot be held against its data structures: {problem}")
+        })
+    });
+    let condition = entry.condition.as_ref().map(|condition| condition.condition.clone());
+    Ok(WayCase { name: entry.name.value.clone(), condition, fit: fit.transpose()? })
+}
 
 /// The JSON schema of what an agent is given; none if its inputs name no data structure.
 pub(super) fn of_inputs(inputs: &[(Key, Field)], structures: &[(Key, Structure)]) -> Option<Value> {

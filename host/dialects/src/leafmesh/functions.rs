@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hotcell_graph::ir::{Arguments, Expression, Tool, ToolAction, ToolKind};
 
-use super::lower::object;
+use super::expressions::object;
 use crate::document::SourceText;
 use crate::surroundings::{Called, Imported, Surroundings, ToolMarks, ToolState};
 

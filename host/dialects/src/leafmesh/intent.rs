@@ -8,14 +8,14 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Value};
 
+use super::agent_state::{ANSWER, RAW};
 use super::checks::OF_PEOPLE;
-use super::lower::{FROM_AGENT, composed, entry, key, object};
-use super::lower_agent::{ANSWER, RAW};
+use super::expressions::{FROM_AGENT, composed, entry, key, object};
 use super::lower_feed::asked_once;
-use super::lower_work::Work;
 use super::models;
 use super::schema::{Agent, Human, Providers};
 use super::state::HUMAN_DECISION;
+use super::steps::Work;
 
 /// What was found.
 const FOUND: &str = "(found)";

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use hotcell_graph::Key;
 use hotcell_graph::ir::{Composed, Expression};
 
-use super::lower::{composed, entry, key, list, or_else};
+use super::expressions::{composed, entry, key, list, or_else};
 use super::schema::{Agent, Mesh};
 use super::shapes::Shape;
 use super::state::{BROUGHT, LEFT_OUT, OUTPUT, left_out};

@@ -6,36 +6,32 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, Arrived, CapOrigin, Composed, ComputeAction, Edge, Ends, Expression, FailedNodes, FailureRecord, Fit,
-    Graph, Join, JoinWhen, Next, Node, NodeIds, OnFailure, Scheduling, Sharing, Unmet, Update, VisitCap, Way, WayCase,
+    Action, Arrived, CapOrigin, Composed, ComputeAction, Edge, Ends, Expression, FailedNodes, FailureRecord, Graph,
+    Join, JoinWhen, Next, Node, NodeIds, OnFailure, Scheduling, Sharing, Unmet, Update, VisitCap, Way, WayCase,
 };
-use hotcell_graph::{Key, List, Object, Reducer, Value};
+use hotcell_graph::{Key, Object, Reducer, Value};
 
+use super::expressions::{CALLER, FROM_AGENT, UPSTREAM, composed, entry, key, last, list, object, or_else, session};
 use super::lower_agent::Shaper;
-use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh, World};
+use super::schema::{Agent, AgentType, Communication, Condition, Mesh, World};
 use super::state::{
     BROUGHT, CALL, CALLED, CALLED_AGAIN, CALLED_WITH, CAME, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS,
     FAN_IN, FEED, FROM, HISTORY, LEFT_OUT, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT_BEFORE, post_node,
 };
 use super::wait::Wait;
-use super::{fitting, functions, learning, lower_agent, lower_feed};
+use super::{agent_state, fitting, functions, learning, lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
 const START: &str = "(entry)";
 /// The node that leads to an agent that is called again, which counts like any other call of one.
 const AGAIN: &str = "(again)";
-/// Who had called the agent that gave it.
-pub(super) const CALLER: &str = "caller";
 /// What somebody had been given who is asked.
 const BEFORE: &str = "before";
 /// The entry point that was taken.
 const DOOR: &str = "(door)";
 /// What the caller wrote in place of data.
 const TEXT: &str = "(text)";
-/// What agents are given beside what the agent before them gave.
-pub(super) const FROM_AGENT: &str = "from_agent";
-pub(super) const UPSTREAM: &str = "upstream_yields";
 /// The name under which updates see an answer.
 const ANSWER: &str = "answer";
 /// What says in an input that there is no knowledge service.
@@ -104,30 +100,6 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     Some(graph)
 }
 
-pub(super) fn key(name: &str) -> Expression {
-    Expression::Key(name.into())
-}
-
-pub(super) fn entry(of: Expression, name: &str) -> Expression {
-    Expression::Entry(Box::new(of), name.into())
-}
-
-pub(super) fn composed(composed: Composed) -> Expression {
-    Expression::Composed(Box::new(composed))
-}
-
-pub(super) fn or_else(first: Expression, second: impl Into<Value>) -> Expression {
-    Expression::Else(Box::new(first), Box::new(Expression::Value(second.into())))
-}
-
-pub(super) fn object<'k>(entries: impl IntoIterator<Item = (&'k str, Expression)>) -> Expression {
-    Expression::Object(entries.into_iter().map(|(name, value)| (Key::from(name), value)).collect())
-}
-
-pub(super) fn session() -> Expression {
-    or_else(key(SESSION_ID), "")
-}
-
 /// Where the run begins: the entry point is chosen, and its agent called with the data; or an agent is called at once.
 fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
     let mut routes: Vec<_> = mesh
@@ -141,7 +113,7 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
     let text = composed(Composed::ObjectOf(key(TEXT), "message".into()));
     let data =
         composed(Composed::Overlaid(vec![or_else(text, Object::default()), or_else(key(DATA), Object::default())]));
-    let ways: Result<Vec<WayCase>, String> = mesh.entry_points.iter().map(|entry| way(entry, mesh)).collect();
+    let ways: Result<Vec<WayCase>, String> = mesh.entry_points.iter().map(|entry| fitting::way(entry, mesh)).collect();
     let action = match (later, ways) {
         ([], Ok(ways)) => {
             let way = Way { noun: ENTRY_NOUN, chosen: key(ENTRY_POINT), object: data.clone(), ways };
@@ -238,28 +210,10 @@ fn called() -> Expression {
     ])
 }
 
-/// An entry point with what its data has to be.
-pub(super) fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
-    let target = mesh.agents.iter().find(|agent| agent.name == entry.target.value);
-    let schema = target.and_then(|agent| fitting::of_inputs(&agent.inputs, &mesh.structures));
-    let fit = schema.map(|schema| {
-        let name = &entry.name.value;
-        Fit::new(schema).map_err(|problem| {
-            format!("what the entry point `{name}` takes cannot be held against its data structures: {problem}")
-        })
-    });
-    let condition = entry.condition.as_ref().map(|condition| condition.condition.clone());
-    Ok(WayCase { name: entry.name.value.clone(), condition, fit: fit.transpose()? })
-}
-
 /// The copies of an agent each of which leads on, by their names.
 fn copies(agent: &Agent) -> Vec<String> {
     let count = if agent.hands_on_each { agent.instances } else { 0 };
     (1..=count).map(|number| format!("{}#{number}", agent.name)).collect()
-}
-
-pub(super) fn last() -> Expression {
-    composed(Composed::Last(key(BROUGHT)))
 }
 
 /// Who called an agent.
@@ -325,7 +279,7 @@ fn working(
         edges.extend(ids.get(&post_node(&agent.name)).map(|target| Edge { condition: None, target }));
     }
     let shapers = answers.shapers.get(&*agent.name).map_or(&[][..], Vec::as_slice);
-    let output = || entry(key(ANSWER), lower_agent::OUTPUT);
+    let output = || entry(key(ANSWER), agent_state::OUTPUT);
     let mut brought =
         vec![(FROM, Expression::Value(Value::Text(agent.name.clone()))), (OUTPUT, output()), (CALLER, from())];
     if agent.body.agent_type() == AgentType::Human {
@@ -444,9 +398,4 @@ fn arrived(wait: &Wait, ids: &NodeIds) -> Option<Arrived> {
         Wait::All(parts) => Arrived::All(all(parts)?),
         Wait::Any(parts) => Arrived::Any(all(parts)?),
     })
-}
-
-/// A list of values.
-pub(super) fn list(values: impl IntoIterator<Item = Value>) -> Value {
-    Value::List(values.into_iter().collect::<List>())
 }

@@ -8,23 +8,16 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Reducer, Value};
 
+use super::agent_state::{ANSWER, INPUT, MEMORY, OUTPUT, RAW, RERUN};
+use super::expressions::{FROM_AGENT, UPSTREAM, composed, entry, key, list, object, or_else};
 use super::functions;
-use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, list, object, or_else};
 use super::lower_feed;
-use super::lower_work::{self, Work};
+use super::lower_work;
 use super::schema::{Agent, World};
 use super::shapes;
 use super::state::{CONTRACT, HISTORY, SERVED};
+use super::steps::Work;
 
-/// What it is called with, and what it gives.
-pub(super) const INPUT: &str = "(input)";
-pub(super) const OUTPUT: &str = "(output)";
-/// What an agent is given that works again: why, and what was wrong.
-pub(super) const RERUN: &str = "_rerun_context";
-/// What it gave, before that was looked at.
-pub(super) const RAW: &str = "(raw)";
-/// What it remembers.
-pub(super) const MEMORY: &str = "(memory)";
 /// How often it has worked.
 const ATTEMPTS: &str = "(attempts)";
 /// What is wrong with what it gave.
@@ -39,9 +32,6 @@ const MERGE: &str = "merge";
 const SHAPE: &str = "compose";
 /// What would be wrong if two steps had one name.
 const TWICE: &str = "the agent has two steps of one name";
-/// The name under which updates see an answer.
-pub(super) const ANSWER: &str = "answer";
-
 /// What shapes that which an agent gives for another one.
 pub(super) struct Shaper {
     /// The agent that gives it

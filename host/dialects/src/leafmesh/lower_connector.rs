@@ -8,8 +8,8 @@ use std::time::Duration;
 use hotcell_graph::ir::{Action, Arguments, Composed, Expression, JobAction, Tool, ToolAction, ToolKind};
 use hotcell_graph::{Key, Object, Value};
 
-use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
-use super::lower_agent::{ANSWER, INPUT, RERUN};
+use super::agent_state::{ANSWER, INPUT, RERUN};
+use super::expressions::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
 use super::schema::{Agent, Connector};
 use super::state::{CALLBACKS, CONNECTOR_TIMEOUT, SCOPE, SERVED};
 use crate::surroundings::{DeclaredComponent, DeclaredServer, ServerWay, Surroundings};
@@ -129,7 +129,7 @@ fn settings(connector: &Connector) -> Object {
     };
     let number = |number: u32| Value::from(i64::from(number));
     let names = connector.secrets.0.iter().map(|(name, _)| Value::from(name.as_str()));
-    set("secrets", Some(super::lower::list(names)));
+    set("secrets", Some(super::expressions::list(names)));
     set("request_form", connector.request_form.clone());
     // What configures the run there, and is no part of its input.
     set("form_apart", (&*connector.name == "langgraph").then_some(Value::Bool(true)));

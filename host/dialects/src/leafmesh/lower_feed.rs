@@ -11,8 +11,8 @@ use hotcell_graph::ir::{
     ModelSettings, Next, Node, NodeIds, OnFailure, PromptPart, Recall, Retry, Update,
 };
 
-use super::lower::{CALLER, composed, entry, key, last, list, object, or_else, session};
-use super::lower_agent::ANSWER;
+use super::agent_state::ANSWER;
+use super::expressions::{CALLER, composed, entry, key, last, list, object, or_else, session};
 use super::models;
 use super::schema::{Agent, Memory, Mesh, Summarizer};
 use super::state::{BROUGHT, EARLIER_FEED, FEED, OUTPUT, POST_AGENT, POST_SESSION, POST_TIME, post_node};

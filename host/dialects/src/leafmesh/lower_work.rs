@@ -5,18 +5,19 @@ use std::sync::Arc;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
     Action, AgentLoop, Allowance, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
-    Contract, Expiry, Expression, LoopLimits, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Retry, Update,
+    Contract, Expiry, Expression, LoopLimits, ModelSettings, PromptPart, RequestCap, Retry, Update,
 };
 use hotcell_graph::{Key, Object, Path, Template, Value};
 
+use super::agent_state::{ANSWER, INPUT, MEMORY, RAW, RERUN};
+use super::expressions::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
 use super::functions::{self, Function, ModelTool};
-use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
-use super::lower_agent::{ANSWER, INPUT, MEMORY, RAW, RERUN};
 use super::models;
 use super::schema::{Agent, Body, Connector, Human, Interface, Llm, World};
 use super::settings::HumanInterface;
 use super::shapes;
 use super::state::{BUDGET, HISTORY, HUMAN_DECISION, WAKE_UP_TRIGGER};
+use super::steps::{Onward, Work};
 use super::{intent, lower_connector, lower_feed};
 use crate::surroundings::Surroundings;
 
@@ -30,33 +31,6 @@ const FUNCTION: &str = "function";
 const PREPARED: &str = "prepared_data";
 /// What a function sees that follows a model.
 const LLM_RESPONSE: &str = "llm_response";
-
-/// A step of the work. The last one is followed by the check of what it gave.
-pub(super) struct Work {
-    pub(super) name: &'static str,
-    pub(super) action: Action,
-    pub(super) updates: Vec<Update>,
-    pub(super) next: Option<Onward>,
-}
-
-/// Where a step leads that is not followed by the check.
-pub(super) enum Onward {
-    To(&'static str),
-    /// To the first of these if it holds, otherwise to the second
-    If(Expression, &'static str, &'static str),
-}
-
-impl Onward {
-    pub(super) fn into_next(self, index: &dyn Fn(&str) -> Option<NodeIndex>) -> Next {
-        let to = |name: &str| Next::To(index(name).into_iter().collect());
-        match self {
-            Onward::To(name) => to(name),
-            Onward::If(condition, then, otherwise) => {
-                Next::When { condition, then: Box::new(to(then)), otherwise: Box::new(to(otherwise)) }
-            }
-        }
-    }
-}
 
 /// The steps of an agent; the error is why it cannot work.
 pub(super) fn work(agent: &Agent, world: World<'_>) -> Result<Vec<Work>, String> {
@@ -104,7 +78,7 @@ fn context(agent: &Agent) -> Expression {
         ("session_id", entry(key(INPUT), "session_id")),
         ("agent_name", Expression::Value(Value::Text(agent.name.clone()))),
         (FROM_AGENT, or_else(entry(key(INPUT), FROM_AGENT), "")),
-        ("memory_posts", or_else(key(MEMORY), super::lower::list([]))),
+        ("memory_posts", or_else(key(MEMORY), super::expressions::list([]))),
         (PREPARED, or_else(entry(key(INPUT), PREPARED), Object::default())),
     ])
 }
@@ -115,7 +89,7 @@ fn prepare(function: &Function) -> Option<Work> {
     let context = object([
         ("session_id", entry(key(INPUT), "session_id")),
         (FROM_AGENT, or_else(entry(key(INPUT), FROM_AGENT), "")),
-        ("memory_posts", or_else(key(MEMORY), super::lower::list([]))),
+        ("memory_posts", or_else(key(MEMORY), super::expressions::list([]))),
     ]);
     let action = Action::Tool(Box::new(functions::call(prepares, vec![key(INPUT), context], ANSWER)));
     let input = composed(Composed::Overlaid(vec![key(INPUT), object([(PREPARED, key(ANSWER))])]));

@@ -3,89 +3,16 @@
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_graph::ir::Callable;
 
-use super::read_human::{check_url, text_values};
-use super::reading::Reading;
+use super::addresses::check_url;
+use super::mcp_server::{McpServer, Way};
+use super::reading::{Reading, text_values};
 use super::schema::{Agent, Body, Mesh};
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Node, SourceText};
-use crate::surroundings::{DeclaredServer, ServerState, ServerWay, Surroundings};
 
 /// How long a call may take where nothing is said.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A server that an agent names.
-#[derive(Debug)]
-pub(super) struct McpServer {
-    /// What it is called
-    pub(super) name: SourceText,
-    way: Way,
-    timeout: Duration,
-    /// The functions that the model may call; all where nothing is said
-    used: Option<Vec<SourceText>>,
-}
-
-/// How it is reached. Headers are shown nowhere.
-enum Way {
-    Program { command: String, arguments: Vec<String>, environment: Vec<(String, String)> },
-    Service { url: String, token: Option<String> },
-}
-
-impl std::fmt::Debug for Way {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Way::Program { command, .. } => f.write_str(command),
-            Way::Service { url, .. } => f.write_str(url),
-        }
-    }
-}
-
-impl McpServer {
-    fn declared(&self) -> DeclaredServer {
-        let way = match &self.way {
-            Way::Program { command, arguments, environment } => ServerWay::Program {
-                command: command.clone(),
-                arguments: arguments.clone(),
-                environment: environment.clone(),
-                folder: None,
-            },
-            Way::Service { url, token } => ServerWay::Service {
-                url: url.clone(),
-                headers: token.iter().map(|token| ("authorization".to_owned(), format!("Bearer {token}"))).collect(),
-                events: false,
-                tls: None,
-            },
-        };
-        let name = self.name.to_string();
-        DeclaredServer { prefix: format!("{name}_"), name, way, timeout: Some(self.timeout), retry: None }
-    }
-
-    /// The functions that a model is offered, by their full names; the error is why there are none.
-    pub(super) fn tools(&self, surroundings: &dyn Surroundings) -> Result<Vec<Callable>, String> {
-        let functions = match surroundings.declare_server(&self.declared()) {
-            ServerState::Usable(functions) => functions,
-            // Whoever only checks the file starts nothing.
-            ServerState::NotStarted => return Ok(Vec::new()),
-            ServerState::Missing => return Err("it is not there".to_owned()),
-            ServerState::Unusable(reason) => return Err(reason),
-        };
-        let is_used =
-            |function: &&String| self.used.as_ref().is_none_or(|used| used.iter().any(|name| **name == ***function));
-        let missing: Vec<&str> = self
-            .used
-            .iter()
-            .flatten()
-            .map(|name| &**name)
-            .filter(|name| functions.iter().all(|function| function != name))
-            .collect();
-        if !missing.is_empty() {
-            return Err(format!("it has no `{}`", missing.join("`, `")));
-        }
-        let full = |function: &String| Callable::Tool(format!("mcp:{}/{function}", &*self.name));
-        Ok(functions.iter().filter(is_used).map(full).collect())
-    }
-}
 
 /// Warns of servers whose tools no model is offered, and refuses those that are called like another one of the mesh: what one of them is
 /// sent, keys included, would go to the other.

@@ -3,11 +3,16 @@
 //! What a mesh says that no run of it needs is [`MeshSettings`]. [`interpolate`] puts in variables, the modules that begin with `read` give every field its type and place, [`checks`] look
 //! at what the agents are to each other, [`lower`] makes a graph of them, [`lower_agent`] and [`lower_work`] what each of them does.
 
+mod addresses;
+mod agent_state;
 mod checks;
 mod cron;
+mod expressions;
+mod families;
 mod fitting;
 mod functions;
 pub mod genes;
+mod hidden;
 mod intent;
 mod interpolate;
 mod learning;
@@ -17,6 +22,7 @@ mod lower_connector;
 mod lower_feed;
 mod lower_work;
 mod mcp;
+mod mcp_server;
 mod models;
 mod no_flow;
 mod prompt_keys;
@@ -24,6 +30,7 @@ mod read;
 mod read_agent;
 mod read_blocks;
 mod read_channels;
+mod read_condition;
 mod read_connector;
 mod read_evolution;
 mod read_human;
@@ -36,8 +43,10 @@ mod registry;
 mod schema;
 pub mod scoring;
 mod settings;
+mod settings_of;
 mod shapes;
 pub mod state;
+mod steps;
 mod thoughts;
 mod wait;
 mod watching;
@@ -53,12 +62,13 @@ use crate::surroundings::Surroundings;
 use reading::Reading;
 
 pub use cron::{Cron, LocalMinute};
+pub use hidden::Hidden;
 pub use no_flow::no_flow;
 pub use read_agent::fields_of_type;
 pub use read_channels::channels_tool;
 pub use registry::registry;
 pub use settings::{
-    AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, Hidden, HumanInterface, HumanSettings,
+    AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, HumanInterface, HumanSettings,
     MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
 };
 pub use wait::renamed_in_wait;
@@ -113,7 +123,7 @@ pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
             reader.report(Diagnostic::warning(format!("channels cannot be used: {reason}")).at(&root));
         }
         let graph = lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place), surroundings)?;
-        Some((graph, settings::of(&mesh)))
+        Some((graph, settings_of::of(&mesh)))
     });
     diagnostics.extend(reader.into_diagnostics());
     diagnostic::sort(&mut diagnostics);

@@ -6,34 +6,11 @@ use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::ir::ModelServer;
 
+use super::families::{BEDROCK, FOUNDRY, VERTEX, provider};
 use super::reading::Reading;
 use super::schema::{Agent, Body, Llm, LocalServer, Mesh, Providers};
 use crate::document::SourceText;
 
-/// How the names of models begin, and the provider that has them, as hotcell calls it.
-const FAMILIES: [(&str, &str); 16] = [
-    ("gpt-", "openai"),
-    ("chatgpt-", "openai"),
-    ("o1-", "openai"),
-    ("o3-", "openai"),
-    ("o4-", "openai"),
-    ("claude-", "anthropic"),
-    ("gemini-", "gemini"),
-    ("deepseek-", "deepseek"),
-    ("grok-", "xai"),
-    ("mistral-", "mistral"),
-    ("mixtral-", "mistral"),
-    ("codestral-", "mistral"),
-    ("bedrock/", BEDROCK),
-    ("vertex/", VERTEX),
-    ("foundry/", FOUNDRY),
-    ("ministral-", "mistral"),
-];
-/// Models whose whole name is that of a family.
-const WHOLE: [&str; 4] = ["o1", "o3", "o4", "gpt"];
-const BEDROCK: &str = "bedrock";
-const VERTEX: &str = "vertex";
-const FOUNDRY: &str = "foundry";
 /// What the names of models of these providers begin with, whose servers know them without it.
 const OF_FOUNDRY: &str = "foundry/";
 const OF_VERTEX: &str = "vertex/";
@@ -43,14 +20,6 @@ const BEDROCK_REGION: &str = "us-east-1";
 /// Why models of Claude at Vertex are not asked.
 const CLAUDE_OF_VERTEX: &str = ": hotcell asks Vertex for Chat Completions, which it does not have of Claude; models called `claude-` are \
                                 asked at Anthropic";
-
-/// The provider of a model; none for one of a server of the mesh's own.
-pub(super) fn provider(model: &str) -> Option<&'static str> {
-    if WHOLE.contains(&model) {
-        return Some("openai");
-    }
-    FAMILIES.iter().find(|(start, _)| model.starts_with(start)).map(|(_, provider)| *provider)
-}
 
 /// What a model is called where it is. At Vertex its publisher stands before it.
 pub(super) fn name(model: &str) -> String {

@@ -4,20 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::python::ObjectCondition;
-use hotcell_graph::{Key, closest};
 
-use super::reading::{LONGEST, Reading};
-use super::schema::{Condition, EntryPoint, Mesh, Structure};
+use super::read_condition::condition;
+use super::reading::Reading;
+use super::schema::{EntryPoint, Mesh, Structure};
 use super::shapes::{Declared, Shape};
 use super::{read_agent, read_blocks, read_evolution, read_manager, read_operation};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, SourceText};
 
-/// By this name conditions call what an agent gave.
-const RESPONSE: &str = "calling_agent_response";
-/// What always holds.
-const ALWAYS: [&str; 3] = ["", "always", "true"];
 /// How many hops a session may have where nothing is said.
 const MAX_CHAIN_EVENTS: u32 = 50;
 /// The entry point of a mesh that names none, if it has an agent of that name.
@@ -152,43 +147,3 @@ fn entry_point<'r, 'd>(reading: &Reading<'r, 'd>, around: &Fields<'r, 'd>, item:
     fields.finish(|_| None);
     Some(EntryPoint { name: name?, target: target?, description, condition })
 }
-
-/// Reads the field `condition`; none if it always holds. `what` has it.
-pub(super) fn condition<'r, 'd>(
-    reading: &Reading<'r, 'd>,
-    fields: &mut Fields<'r, 'd>,
-    what: &str,
-) -> Option<Condition> {
-    let node = fields.node("condition", Optional)?;
-    let span = reading.reader.span(node.place);
-    let text = match &node.kind {
-        // The words and not the values are meant.
-        Kind::Bool(value) => {
-            let condition = ObjectCondition::parse(if *value { "true" } else { "false" }, RESPONSE).ok()?;
-            return (!value).then_some(Condition { condition, span });
-        }
-        _ => reading.reader.text(node, || "`condition`".to_owned(), fields.owner())?,
-    };
-    if ALWAYS.contains(&text.trim()) {
-        return None;
-    }
-    match ObjectCondition::parse(&text, RESPONSE) {
-        Ok(condition) => Some(Condition { condition, span }),
-        Err(problem) => {
-            let column = text[..text.floor_char_boundary(problem.range.start)].chars().count() + 1;
-            let message = format!("the condition of {what} is broken at column {column}: {problem}");
-            let error = fields.error(message, &text.span_of(problem.range));
-            let help = "conditions compare fields: `calling_agent_response.status == 'ready' and score > 5`";
-            reading.reader.report(error.help(help));
-            None
-        }
-    }
-}
-
-/// Help for a name that is none of these.
-pub(super) fn did_you_mean<'a>(name: &SourceText, known: impl IntoIterator<Item = &'a Key>) -> Option<String> {
-    closest(name, known.into_iter().map(|name| &**name)).map(|near| format!("did you mean `{near}`?"))
-}
-
-/// A time in seconds as a whole number of them.
-pub(super) const MOST_SECONDS: u32 = LONGEST as u32;

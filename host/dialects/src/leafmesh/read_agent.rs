@@ -6,12 +6,13 @@ use hotcell_graph::Object;
 use hotcell_graph::diagnostic::Diagnostic;
 
 use super::cron::Cron;
-use super::reading::{Reading, vault_name};
+use super::read_condition::condition;
+use super::reading::{MOST_SECONDS, Reading, vault_name};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
 use super::settings::{BudgetSettings, WakeUp};
 use super::shapes::Declared;
 use super::wait::Wait;
-use super::{read, read_connector, read_human, read_llm, read_memory, read_operation};
+use super::{read_connector, read_human, read_llm, read_memory, read_operation};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
 
@@ -309,7 +310,7 @@ fn edges<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<
         let Some(mut of_one) = reading.fields_of(fields, item, what.clone()) else { continue };
         let target = of_one.text("agent", Required);
         let what = target.as_ref().map_or(what.clone(), |target| format!("{what} (to `{}`)", &**target));
-        let condition = read::condition(reading, &mut of_one, &what);
+        let condition = condition(reading, &mut of_one, &what);
         let has_condition = of_one.entry("condition", Optional).is_some();
         of_one.finish(|_| None);
         edges.extend(target.map(|target| Edge { target, condition, has_condition }));
@@ -318,7 +319,7 @@ fn edges<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<
 }
 
 fn wait_for<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<WaitFor> {
-    let timeout = fields.between("wait_for_timeout", 1, read::MOST_SECONDS).unwrap_or(WAIT);
+    let timeout = fields.between("wait_for_timeout", 1, MOST_SECONDS).unwrap_or(WAIT);
     let node = fields.node("wait_for", Optional)?;
     let texts: Vec<SourceText> = match &node.kind {
         Kind::List(_) => reading.reader.texts(node, "wait_for", fields.owner())?,

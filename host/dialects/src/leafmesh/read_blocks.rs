@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use super::addresses::check_url;
 use super::models;
-use super::read::MOST_SECONDS;
-use super::read_human::{check_url, text_values};
-use super::reading::{LONGEST, Reading};
+use super::reading::{LONGEST, MOST_SECONDS, Reading, text_values};
 use super::schema::{LocalServer, Mesh};
 use super::settings::WebhookLimits;
 use crate::document::Need::{Optional, Required};

@@ -1,10 +1,11 @@
 //! Reading how people are reached by chat providers.
 
+use super::addresses::check_url;
+use super::hidden::Hidden;
 use super::interpolate::names_vault;
-use super::read_human::{check_url, text_values};
-use super::reading::Reading;
+use super::reading::{Reading, text_values};
 use super::schema::Interface;
-use super::settings::{ChannelSettings, Hidden};
+use super::settings::ChannelSettings;
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Node, Place};
 use crate::surroundings::DeclaredComponent;

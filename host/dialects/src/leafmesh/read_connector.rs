@@ -5,10 +5,10 @@ use hotcell_graph::value::Number;
 use hotcell_graph::{Key, Object, Value};
 use serde_json::json;
 
-use super::read_human::{check_address, check_url};
+use super::addresses::{check_address, check_url};
+use super::hidden::Hidden;
 use super::reading::{LONGEST, Reading};
-use super::schema::{AgentType, Connector, Policy};
-use super::settings::Hidden;
+use super::schema::{AgentType, CUSTOM, Connector, Policy};
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Place};
 
@@ -17,8 +17,6 @@ pub(super) const FRAMEWORKS: [&str; 9] =
     ["crewai", "langgraph", "autogen", "a2a", "mcp", "zapier", "composio", "n8n", "custom"];
 /// What programmatic agents may use.
 pub(super) const INTEGRATIONS: [&str; 4] = ["zapier", "composio", "n8n", "mcp"];
-/// The one that is a function.
-pub(super) const CUSTOM: &str = "custom";
 /// Entries and bytes that `request_form` may have.
 const MOST_FORM: usize = 50;
 const LONGEST_FORM: usize = 16 << 10;

@@ -1,16 +1,17 @@
 //! Reading what only people have.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use hotcell_graph::{Object, Value};
 
+use super::addresses::check_url;
+use super::hidden::Hidden;
 use super::read_channels;
-use super::reading::{Reading, is_on};
+use super::reading::{Reading, is_on, text_values};
 use super::schema::{Human, Interface};
-use super::settings::{Hidden, WebhookSettings};
+use super::settings::WebhookSettings;
 use crate::document::Need::Optional;
-use crate::document::{Entry, Fields, Node, SourceText};
+use crate::document::{Fields, Node, SourceText};
 
 /// All fields of this type of agents.
 pub(super) const FIELDS: &[&str] = &[
@@ -115,20 +116,6 @@ fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     })
 }
 
-/// A mapping whose values are texts.
-pub(super) fn text_values<'d>(
-    reading: &Reading<'_, 'd>,
-    fields: &mut Fields<'_, 'd>,
-    name: &'static str,
-) -> Vec<(String, String)> {
-    let (entries, _) = fields.map(name, Optional).unwrap_or_default();
-    let value = |entry: &'d Entry| {
-        let text = reading.reader.text(&entry.value, || format!("`{}` of `{name}`", entry.key), fields.owner())?;
-        Some((entry.key.to_string(), text.to_string()))
-    };
-    entries.iter().filter_map(value).collect()
-}
-
 fn check_interface<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, interface: Interface, is_reached: bool) {
     let place = fields.entry("human_interface", Optional).map_or(fields.owner().place, |entry| entry.value.place);
     match interface {
@@ -148,63 +135,6 @@ fn check_interface<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, i
                 let help = "write `human_interface: webhook`, or take it out";
                 reading.reader.report(reading.warning(fields, message, entry.key_place).help(help));
             }
-        }
-    }
-}
-
-/// Reports an address that cannot be posted to: outside of this machine it takes `https`.
-pub(super) fn check_url(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, name: &str, url: &SourceText) {
-    check_address(reading, fields, name, (url, &url.span));
-}
-
-/// The same for one that stands somewhere else.
-pub(super) fn check_address(
-    reading: &Reading<'_, '_>,
-    fields: &Fields<'_, '_>,
-    name: &str,
-    (url, span): (&str, &hotcell_graph::diagnostic::Span),
-) {
-    let text = url.trim();
-    if text.is_empty() || super::interpolate::names_vault(text) {
-        return;
-    }
-    let Some((scheme, rest)) = text.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
-        let error = fields.error(format!("`{name}` is not a valid address: `{text}`"), span);
-        reading.reader.report(error.help("write it in full: `https://host/path`"));
-        return;
-    };
-    if scheme == "https" || (scheme == "http" && is_local(rest)) {
-        return;
-    }
-    let error = fields.error(format!("`{name}` must begin with `https://`, not `{scheme}://`"), span);
-    reading.reader.report(error.help("only this machine is spoken to without encryption"));
-}
-
-/// Whether what follows the scheme of an address is this machine.
-fn is_local(rest: &str) -> bool {
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(inner) => inner.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    // A name that begins like an address of this machine is one of anybody.
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_local;
-
-    #[test]
-    fn only_this_machine_is_this_machine() {
-        for rest in ["127.0.0.1:80/a", "127.1.2.3", "localhost:1", "[::1]:8080/x", "u:p@127.0.0.1/"] {
-            assert!(is_local(rest), "{rest}");
-        }
-        for rest in
-            ["127.evil.example", "127.0.0.1.evil.example/", "localhost.evil.example", "127.0.0.1@evil.example", ""]
-        {
-            assert!(!is_local(rest), "{rest}");
         }
     }
 }

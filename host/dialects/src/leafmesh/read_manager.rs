@@ -1,11 +1,10 @@
 //! Reading the manager: who watches a mesh, and who is told when something goes wrong.
 
-use super::read::MOST_SECONDS;
+use super::addresses::check_url;
+use super::hidden::Hidden;
 use super::read_channels::PROVIDERS;
-use super::read_human::{check_url, text_values};
-use super::reading::{LONGEST, Reading, is_on};
+use super::reading::{LONGEST, MOST_SECONDS, Reading, is_on, text_values};
 use super::schema::{Manager, Mesh, Summarizer};
-use super::settings::Hidden;
 use super::watching::{EscalationTarget, LearningSettings, ManagerSettings};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Node, SourceText};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use hotcell_graph::Key;
 
 use super::functions::CodeFolder;
-use super::read::did_you_mean;
-use super::reading::{LONGEST, Reading, is_on};
+use super::reading::{LONGEST, Reading, did_you_mean, is_on};
 use super::watching::Healing;
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Owner};

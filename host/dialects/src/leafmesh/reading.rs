@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use hotcell_graph::{Key, closest};
 
 use super::interpolate::names_vault;
 use crate::document::Need::Optional;
@@ -13,6 +13,8 @@ use crate::surroundings::Surroundings;
 
 /// The longest time that is meant: more than anybody waits.
 pub(super) const LONGEST: f64 = 1e9;
+/// The same in seconds, as a whole number of them.
+pub(super) const MOST_SECONDS: u32 = LONGEST as u32;
 /// How what cannot run yet is told.
 const LATER: &str = "not run by hotcell yet: ";
 
@@ -163,4 +165,23 @@ pub(super) fn vault_name(node: &Node) -> Option<String> {
         Kind::Map(entries) => entries.iter().find_map(|entry| vault_name(&entry.value)),
         _ => None,
     }
+}
+
+/// A mapping whose values are texts.
+pub(super) fn text_values<'d>(
+    reading: &Reading<'_, 'd>,
+    fields: &mut Fields<'_, 'd>,
+    name: &'static str,
+) -> Vec<(String, String)> {
+    let (entries, _) = fields.map(name, Optional).unwrap_or_default();
+    let value = |entry: &'d Entry| {
+        let text = reading.reader.text(&entry.value, || format!("`{}` of `{name}`", entry.key), fields.owner())?;
+        Some((entry.key.to_string(), text.to_string()))
+    };
+    entries.iter().filter_map(value).collect()
+}
+
+/// Help for a name that is none of these.
+pub(super) fn did_you_mean<'a>(name: &SourceText, known: impl IntoIterator<Item = &'a Key>) -> Option<String> {
+    closest(name, known.into_iter().map(|name| &**name)).map(|near| format!("did you mean `{near}`?"))
 }

@@ -8,14 +8,18 @@ use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, Object, Value};
 
 use super::functions::CodeFolder;
-use super::mcp::McpServer;
-use super::settings::{BudgetSettings, ChannelSettings, Hidden, WakeUp, WebhookLimits, WebhookSettings};
+use super::hidden::Hidden;
+use super::mcp_server::McpServer;
+use super::settings::{BudgetSettings, ChannelSettings, WakeUp, WebhookLimits, WebhookSettings};
 use super::shapes::{Field, Shape, Structured, with_fields};
 use super::thoughts::Thoughts;
 use super::wait::Wait;
 use super::watching::{Evolution, Healing, ManagerSettings, Scenario};
 use crate::document::SourceText;
 use crate::surroundings::Surroundings;
+
+/// The connector that is a function.
+pub(super) const CUSTOM: &str = "custom";
 
 /// A mesh.
 #[derive(Debug, Default)]
@@ -319,7 +323,7 @@ impl Connector {
 
     /// Whether it is a function and nothing is sent.
     pub(super) fn is_function(&self) -> bool {
-        &*self.name == super::read_connector::CUSTOM
+        &*self.name == CUSTOM
     }
 
     /// Whether it is a program of this machine.

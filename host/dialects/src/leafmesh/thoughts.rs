@@ -10,7 +10,7 @@ use hotcell_graph::ir::{Callable, ModelReasoning, Slot, Tool, ToolKind};
 use hotcell_graph::types::Type;
 use serde_json::json;
 
-use super::models;
+use super::families;
 use super::reading::Reading;
 use super::shapes::Field;
 use crate::document::Fields;
@@ -102,7 +102,7 @@ pub(super) fn read<'r, 'd>(
 /// Whether a model thinks by itself, as far as its name says: of those that are not known, it is assumed.
 fn thinks_by_itself(model: &str) -> bool {
     let is_known =
-        matches!(models::provider(model), Some("openai" | "anthropic" | "gemini" | "deepseek" | "xai" | "mistral"));
+        matches!(families::provider(model), Some("openai" | "anthropic" | "gemini" | "deepseek" | "xai" | "mistral"));
     !is_known || THINK.iter().any(|start| model.starts_with(start))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotcell_graph::{Object, Value};
 
-use super::settings::Hidden;
+use super::hidden::Hidden;
 
 /// Who watches a mesh, and who is told when something goes wrong.
 #[derive(Clone, Debug, PartialEq)]
