@@ -152,7 +152,7 @@ impl Server {
         mesh::take_up(self).await?;
         api::a2a::take_up(self)?;
         let (due, spent) = (deadlines::watch(self.clone()), spending::watch(self.clone()));
-        let (looking, telling) = (crate::agents::watch::watch(self.clone()), webhooks::deliver(self.clone()));
+        let (looking, telling) = (crate::agents::watch::watch(self.clone()), webhooks::deliver::deliver(self.clone()));
         let acting = mesh::watch(self.clone());
         let watching = tokio::spawn(async move {
             let ((), (), (), (), ()) = join5(due, spent, looking, telling, acting).await;

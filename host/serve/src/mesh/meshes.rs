@@ -11,9 +11,10 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::channels::{Kept, Keys};
-use super::healing::Health;
-use super::score::Scores;
+use super::channels::kept::Kept;
+use super::channels::known_keys::Keys;
+use super::health::Health;
+use super::scores::Scores;
 use super::senders::Senders;
 use super::store::{SCOPE_END, SessionKey};
 use crate::agents::Agents;

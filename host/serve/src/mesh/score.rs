@@ -1,8 +1,7 @@
 //! How well a mesh does what is expected of it: its scenarios (`evolution.test_scenarios`) are run one after the other, and
 //! each has a score. Nothing changes a mesh because of it.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -27,21 +26,6 @@ use crate::state::Server;
 
 const RUNNING: &str = "running";
 const DONE: &str = "done";
-
-/// Scores that are being worked on by this process.
-#[derive(Default)]
-pub(super) struct Scores(Mutex<HashSet<String>>);
-
-impl Scores {
-    /// Takes a score in hand; false if it is.
-    fn take(&self, id: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned())
-    }
-
-    fn let_go(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-    }
-}
 
 /// A score as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! What is to be told follows from the entries of a run and is kept in the server's file, so that nothing is lost when the server is
 //! killed. It is posted, and posted again until it is taken, with the headers of Standard Webhooks.
 
-mod deliver;
+pub(crate) mod deliver;
 mod sign;
 mod store;
 mod tell;
@@ -11,7 +11,6 @@ mod tell;
 use hotcell_runtime::{Host, OutgoingServers, RunId};
 use url::Url;
 
-pub(crate) use self::deliver::deliver;
 use self::sign::Secret;
 use crate::error::ServeError;
 use crate::problem::{Problem, shown};

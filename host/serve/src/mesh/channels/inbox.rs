@@ -177,7 +177,7 @@ async fn work(server: &Server, mesh: &Arc<Mesh>, number: i64) -> Result<(), Refu
     let seat = mesh.of_own(&taken.seat).unwrap_or(&taken.seat);
     let gone = || Problem::not_found(format!("`{seat}` has no channel `{}` any more", taken.provider));
     let provider = Provider::named(&taken.provider).ok_or_else(gone)?;
-    let (_, channel) = provider.of(mesh, seat).ok_or_else(gone)?;
+    let (_, channel) = provider.of(&mesh.settings, seat).ok_or_else(gone)?;
     let ear = Ear { seat: &taken.seat, provider };
     let (becomes, is_again) = match taken.becomes.clone() {
         Some(becomes) => (becomes, true),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::super::meshes::Mesh;
+use super::known_keys::{Keys, Known};
 use super::provider::address;
 use super::token::{ISSUER, Key};
 use crate::state::Server;
@@ -25,18 +26,6 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 const WITHIN: Duration = Duration::from_secs(10);
 const LARGEST: usize = 1 << 20;
 const MOST_KEYS: usize = 256;
-
-/// The keys, as they were read last.
-#[derive(Default)]
-pub(in crate::mesh) struct Keys(tokio::sync::Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
-    keys: Vec<Key>,
-    algorithms: Vec<String>,
-    read: Option<SystemTime>,
-    failed: Option<(SystemTime, String)>,
-}
 
 #[derive(Deserialize)]
 struct Document {

@@ -6,7 +6,9 @@
 mod adapter;
 mod ask;
 mod inbox;
+pub(super) mod kept;
 mod keys;
+pub(super) mod known_keys;
 mod provider;
 mod send;
 mod store;
@@ -37,8 +39,6 @@ use provider::Provider;
 use verify::Wrong;
 
 pub(super) use ask::{ask, report};
-pub(super) use keys::Keys;
-pub(super) use send::Kept;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new()
@@ -170,7 +170,7 @@ async fn check_whatsapp(
 
 /// The channel of an agent.
 fn find(mesh: &Mesh, provider: Provider, agent: &str) -> Result<(AgentSettings, ChannelSettings), Problem> {
-    provider.of(mesh, agent).ok_or_else(|| {
+    provider.of(&mesh.settings, agent).ok_or_else(|| {
         let detail = format!("there is no human agent `{}` with the channel `{}`", shown(agent), provider.word());
         Problem::not_found(detail).kind("unknown-channel", "There is no such channel")
     })

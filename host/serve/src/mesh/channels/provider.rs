@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hotcell_runtime::leafmesh::{AgentSettings, ChannelSettings, HumanInterface};
-
+use hotcell_runtime::leafmesh::{AgentSettings, ChannelSettings, HumanInterface, MeshSettings};
 use url::Url;
-
-use super::super::meshes::Mesh;
 
 /// Servers of providers that are not at their usual place, by their names.
 pub(super) type Moved = BTreeMap<String, Url>;
@@ -105,9 +102,9 @@ impl Provider {
         human.channels.iter().find(|channel| channel.provider == self.word())
     }
 
-    /// The channel of an agent, with the agent.
-    pub(super) fn of(self, mesh: &Mesh, agent: &str) -> Option<(AgentSettings, ChannelSettings)> {
-        let agent = mesh.settings.agent(agent)?;
+    /// The channel of an agent of a mesh, with the agent.
+    pub(super) fn of(self, mesh: &MeshSettings, agent: &str) -> Option<(AgentSettings, ChannelSettings)> {
+        let agent = mesh.agent(agent)?;
         Some((agent.clone(), self.settings_of(agent)?.clone()))
     }
 }

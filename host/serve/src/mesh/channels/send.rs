@@ -2,8 +2,7 @@
 //! secrets are put in where a request names them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::WebCall;
@@ -35,32 +34,6 @@ pub(in crate::mesh) struct Posted {
     pub(super) chat: String,
     pub(super) message: Option<String>,
     pub(super) thread: Option<String>,
-}
-
-/// What was kept of replies, and how long it is good.
-#[derive(Default)]
-pub(in crate::mesh) struct Kept(Mutex<HashMap<KeptName, (String, SystemTime)>>);
-
-/// The agent, the provider, and what it is called.
-type KeptName = (String, Provider, String);
-
-impl Kept {
-    fn of(&self, seat: &str, provider: Provider, now: SystemTime) -> HashMap<String, String> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, (_, until)| *until > now);
-        let own = kept.iter().filter(|((whose, of, _), _)| whose == seat && *of == provider);
-        own.map(|((_, _, name), (value, _))| (name.clone(), value.clone())).collect()
-    }
-
-    fn keep(&self, seat: &str, provider: Provider, name: &str, value: &str, until: SystemTime) {
-        let key = (seat.to_owned(), provider, name.to_owned());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (value.to_owned(), until));
-    }
-
-    fn forget(&self, seat: &str, provider: Provider) {
-        let is_other = |(whose, of, _): &KeptName| whose != seat || *of != provider;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|key, _| is_other(key));
-    }
 }
 
 /// A text that is posted.
