@@ -4,15 +4,14 @@
 //! ends. It is taken away only after the knowledge base is in its place: whoever then holds a lock on the file that is
 //! no longer there sees the knowledge base and has nothing to do.
 
-use std::{
-    fs::{File, TryLockError},
-    io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+use std::{io, thread};
 
-/// How often another builder is looked after, in milliseconds.
-const INTERVAL: Duration = Duration::from_millis(100);
+use tokio::sync::oneshot;
+
+/// Bytes of the stack of a thread that waits.
+const STACK: usize = 128 * 1024;
 
 /// The right to build one knowledge base.
 pub(crate) struct BuildLock {
@@ -23,17 +22,16 @@ pub(crate) struct BuildLock {
 impl BuildLock {
     /// Waits until nobody else builds. Dropping the future ends the waiting.
     pub(crate) async fn wait(path: PathBuf) -> io::Result<Self> {
-        let mut told = false;
-        loop {
-            if let Some(file) = try_lock(&path)? {
-                return Ok(Self { path, _file: file });
-            }
-            if !told {
+        let file = hotcell_files::open_own(&path)?;
+        let file = match file.try_lock() {
+            Ok(()) => file,
+            Err(TryLockError::WouldBlock) => {
                 tracing::info!(lock = %path.display(), "another process builds this knowledge base; waiting for it");
-                told = true;
+                locked(file).await?
             }
-            tokio::time::sleep(INTERVAL).await;
-        }
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        Ok(Self { path, _file: file })
     }
 
     /// Takes the lock file away. Only for when the knowledge base is in its place.
@@ -43,11 +41,19 @@ impl BuildLock {
     }
 }
 
-fn try_lock(path: &Path) -> io::Result<Option<File>> {
-    let file = hotcell_files::open_own(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+/// The file, once its lock is ours. The thread that waits is none of the runtime's: a program that ends would wait for that.
+async fn locked(file: File) -> io::Result<File> {
+    let (tell, told) = oneshot::channel();
+    let wait = move || {
+        let taken = loop {
+            match file.lock() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                taken => break taken,
+            }
+        };
+        // If nobody waits for it any more, the file is closed, and its lock is free.
+        let _ = tell.send(taken.map(|()| file));
+    };
+    thread::Builder::new().name("knowledge-lock".to_owned()).stack_size(STACK).spawn(wait)?;
+    told.await.unwrap_or_else(|_| Err(io::Error::other("the thread that waited for it has ended")))
 }
