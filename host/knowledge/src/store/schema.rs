@@ -28,6 +28,8 @@ const MAX_PARTS: usize = 100;
 const MAX_VALUE: i32 = 16 << 20;
 /// How long one search in a file may take. A hundred thousand vectors are compared in a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the index of a file that was found may be put in order, with all words that are in it.
+const MERGING: Duration = Duration::from_secs(600);
 /// Operations of SQLite between two looks at the clock: some hundred microseconds.
 const OPERATIONS: i32 = 10_000;
 
@@ -163,7 +165,12 @@ impl Guard {
         self.allow(PATIENCE);
     }
 
-    fn allow(&self, time: Duration) {
+    /// The same for putting the index of all words in order.
+    pub(super) fn begin_merging(&self) {
+        self.allow(MERGING);
+    }
+
+    pub(super) fn allow(&self, time: Duration) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now().checked_add(time);
     }
 

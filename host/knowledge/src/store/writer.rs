@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     Settings, StoreError,
-    schema::{self, count, to_integer},
+    schema::{self, Guard, count, to_integer},
     vectors,
 };
 use crate::untrusted::shown;
@@ -18,6 +18,8 @@ use crate::untrusted::shown;
 /// A file that is being built. What is committed stays when the process ends, however it ends.
 pub(crate) struct Writer {
     connection: Connection,
+    /// Ends what takes too long in a file that was found: somebody else may have made it
+    guard: Guard,
     file: PathBuf,
 }
 
@@ -71,7 +73,9 @@ impl Writer {
             )?;
             Ok(connection)
         };
-        Ok(Self { connection: begin().map_err(|error| failed(&error))?, file: file.to_owned() })
+        let connection = begin().map_err(|error| failed(&error))?;
+        // What we made ourselves needs none.
+        Ok(Self { connection, guard: Guard::default(), file: file.to_owned() })
     }
 
     /// The file as it was left, or `None` if there is none that can be gone on with.
@@ -84,7 +88,8 @@ impl Writer {
             return None;
         }
         let mut connection = Connection::open(file).ok()?;
-        schema::guard(&mut connection).ok()?;
+        let guard = schema::guard(&mut connection).ok()?;
+        guard.begin();
         schema::check_header(&connection, file).ok()?;
         let same = connection.query_row(
             "SELECT 1 FROM about WHERE embedding_model = ?1 AND chunk_size = ?2 AND chunk_overlap = ?3",
@@ -100,15 +105,22 @@ impl Writer {
             )
             .ok()?;
         connection.pragma_update(None, "synchronous", "NORMAL").ok()?;
-        Some(Self { connection, file: file.to_owned() })
+        Some(Self { connection, guard, file: file.to_owned() })
     }
 
-    fn failed(&self, error: impl std::fmt::Display) -> StoreError {
-        StoreError::Failed { file: self.file.clone(), doing: "written", reason: shown(&error.to_string()) }
+    fn failed(&self, error: rusqlite::Error) -> StoreError {
+        let reason = match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::OperationInterrupted) => {
+                "it takes too long; delete it to have it built from the beginning".to_owned()
+            }
+            _ => shown(&error.to_string()),
+        };
+        StoreError::Failed { file: self.file.clone(), doing: "written", reason }
     }
 
     /// The number of a document with this content, and how far it is. What is there of another content is taken out.
     pub(crate) fn document(&mut self, source: &str, sha256: &[u8; 32]) -> Result<(i64, State), StoreError> {
+        self.guard.begin();
         let mut document = || -> rusqlite::Result<(i64, State)> {
             let transaction = self.connection.transaction()?;
             let known = transaction
@@ -140,6 +152,7 @@ impl Writer {
 
     /// How many numbers the vectors have, if there are any.
     pub(crate) fn dimensions(&self) -> Result<Option<usize>, StoreError> {
+        self.guard.begin();
         let dimensions =
             self.connection.query_row("SELECT dimensions FROM about", [], |row| row.get::<_, Option<i64>>(0));
         let dimensions = dimensions.map(|dimensions| dimensions.and_then(|number| usize::try_from(number).ok()));
@@ -148,6 +161,7 @@ impl Writer {
 
     /// Commits chunks, of one document in ascending order of their places, and that some documents have all of theirs.
     pub(crate) fn commit(&mut self, chunks: &[Chunk], complete: &[i64]) -> Result<(), StoreError> {
+        self.guard.begin();
         let mut commit = || -> rusqlite::Result<()> {
             let transaction = self.connection.transaction()?;
             {
@@ -178,6 +192,7 @@ impl Writer {
 
     /// Takes out the documents that are not in `sources`: what an earlier attempt had and this one has not.
     pub(crate) fn retain(&mut self, sources: &HashSet<String>) -> Result<(), StoreError> {
+        self.guard.begin();
         let mut retain = || -> rusqlite::Result<()> {
             let transaction = self.connection.transaction()?;
             let known: Vec<(i64, String)> = transaction
@@ -185,6 +200,7 @@ impl Writer {
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect::<rusqlite::Result<_>>()?;
             for (id, _) in known.iter().filter(|(_, source)| !sources.contains(source.as_str())) {
+                self.guard.begin();
                 remove(&transaction, *id)?;
             }
             transaction.commit()
@@ -195,13 +211,15 @@ impl Writer {
 
     /// How many chunks there are.
     pub(crate) fn chunks(&self) -> Result<usize, StoreError> {
+        self.guard.begin();
         let chunks = self.connection.query_row("SELECT count(*) FROM chunks", [], |row| count(row, 0));
         chunks.map_err(|error| self.failed(error))
     }
 
     /// Makes the file complete and puts it into its place, where it is one file without companions.
     pub(crate) fn finish(self, place: &Path) -> Result<(), StoreError> {
-        let Self { connection, file } = self;
+        let Self { connection, guard, file } = self;
+        guard.begin_merging();
         let failed = |error: &dyn std::fmt::Display| StoreError::Failed {
             file: file.clone(),
             doing: "finished",
@@ -242,4 +260,27 @@ fn with_companions(file: &Path) -> [PathBuf; 4] {
         path.push(end);
         path.into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn nothing_takes_forever_in_a_file_that_was_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("k.db.building");
+        let open = || Writer::open(&file, "test:words", &Settings::default()).expect("a file");
+        let id = open().document("a.md", &[0; 32]).expect("a document").0;
+        let mut found = open();
+        assert_eq!(found.document("a.md", &[0; 32]).expect("a document"), (id, State::Begun(0)), "it is gone on with");
+        let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+        found.guard.allow(Duration::ZERO);
+        let error = found.connection.query_row(endless, [], |row| row.get::<_, i64>(0)).expect_err("no end");
+        assert!(found.failed(error).to_string().contains("it takes too long"));
+        // Each piece of work has its own time.
+        assert_eq!(found.chunks().expect("a number"), 0);
+    }
 }
