@@ -233,12 +233,17 @@ async fn failures_are_told() {
     let stop = ("event", "messageStop", json!({"stopReason": "end_turn"}));
     let text = ("event", "contentBlockDelta", json!({"contentBlockIndex": 0, "delta": {"text": "hi"}}));
     let throttled = ("exception", "throttlingException", json!({"message": "Too many tokens"}));
+    // A server may say again what it was sent.
+    let reflected = ("exception", "validationException", json!({"message": "no t0ken, no s3cret"}));
+    let unknown = ("exception", "oddException", json!({"Message": "t0ken"}));
     let mut changed = stream(&[text.clone(), stop.clone()]);
     *changed.last_mut().expect("a byte") ^= 1;
     let whole = stream(&[text.clone(), stop]);
     let server = Canned::start(vec![
-        Answer::json(403, &json!({"message": "The security token s3cret is invalid."})),
+        Answer::json(403, &json!({"message": "The security token t0ken of s3cret is invalid."})),
         streamed(&stream(&[text.clone(), throttled])),
+        streamed(&stream(&[reflected])),
+        streamed(&stream(&[unknown])),
         streamed(&changed),
         streamed(&stream(&[text])),
         streamed(&whole[..whole.len() - 3]),
@@ -250,8 +255,10 @@ async fn failures_are_told() {
     let status = |status, message: &str| ModelError::Status { status, message: message.to_owned() };
     let malformed = |reason: &str| ModelError::Malformed { reason: reason.to_owned() };
     for expected in [
-        status(403, "The security token [key] is invalid."),
+        status(403, "The security token [key] of [key] is invalid."),
         status(429, "Too many tokens"),
+        status(400, "no [key], no [key]"),
+        ModelError::Reported { message: "oddException [key]".to_owned() },
         malformed("a checksum of the event stream is wrong"),
         malformed("it stops before its end"),
         malformed("it stops before its end"),

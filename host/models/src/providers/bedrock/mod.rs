@@ -46,11 +46,14 @@ pub(super) enum Access {
 }
 
 impl Access {
-    fn secret(&self) -> &str {
-        match self {
-            Access::Signed(signer) => signer.secret.expose(),
-            Access::Bearer(key) => key.expose(),
-        }
+    /// What a server says, fit to be shown: without the key, and without what comes with one that is good for a while only.
+    fn shown(&self, said: &str) -> String {
+        let (key, session) = match self {
+            Access::Signed(signer) => (&signer.secret, signer.session.as_ref()),
+            Access::Bearer(key) => (key, None),
+        };
+        let said = without_secret(said, key.expose());
+        shown(&without_secret(&said, session.map_or("", Secret::expose)))
     }
 
     /// The headers by which a request shows who sends it.
@@ -111,7 +114,7 @@ pub(super) async fn ask(
             {
                 frames.push(&piece);
                 while let Some(frame) = frames.next().map_err(|error| malformed(&error.to_string()))? {
-                    if let Some(text) = gathered.take(&frame)? {
+                    if let Some(text) = gathered.take(&frame, access)? {
                         on_text(&text);
                     }
                 }
@@ -132,8 +135,7 @@ pub(super) async fn ask(
                 return reply::whole(&body, model);
             }
             let said = convert::provider_message(&String::from_utf8_lossy(&body));
-            let message = shown(&without_secret(&said, access.secret()));
-            Err(ModelError::Status { status: status.as_u16(), message })
+            Err(ModelError::Status { status: status.as_u16(), message: access.shown(&said) })
         }
     }
 }

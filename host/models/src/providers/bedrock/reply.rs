@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::REASONING;
 use super::frames::Frame;
+use super::{Access, REASONING};
 use crate::{Finish, ModelError, ProviderState, Reply, TokenUsage, ToolCallRequest, untrusted::shown};
 
 /// A reply that came as a whole.
@@ -31,14 +31,14 @@ impl Gathered {
     /// # Errors
     ///
     /// When it reports a failure, or is none.
-    pub(super) fn take(&mut self, frame: &Frame) -> Result<Option<String>, ModelError> {
+    pub(super) fn take(&mut self, frame: &Frame, access: &Access) -> Result<Option<String>, ModelError> {
         let payload = || serde_json::from_slice::<Value>(&frame.payload).map_err(|error| malformed(&error.to_string()));
         match frame.header(":message-type") {
             "event" => {}
-            "exception" => return Err(exception(frame.header(":exception-type"), &frame.payload)),
+            "exception" => return Err(exception(frame.header(":exception-type"), &frame.payload, access)),
             "error" => {
                 let said = [frame.header(":error-code"), frame.header(":error-message")].join(" ");
-                return Err(ModelError::Reported { message: shown(&said) });
+                return Err(ModelError::Reported { message: access.shown(&said) });
             }
             _ => return Ok(None),
         }
@@ -155,7 +155,7 @@ fn usage(usage: Option<&Value>) -> TokenUsage {
 }
 
 /// A failure inside a stream, as the status that it would have had before the stream.
-fn exception(kind: &str, payload: &[u8]) -> ModelError {
+fn exception(kind: &str, payload: &[u8], access: &Access) -> ModelError {
     let body: Value = serde_json::from_slice(payload).unwrap_or_default();
     let said = body.get("message").or_else(|| body.get("Message")).and_then(Value::as_str).unwrap_or_default();
     let status = match kind {
@@ -165,9 +165,9 @@ fn exception(kind: &str, payload: &[u8]) -> ModelError {
         "modelStreamErrorException" => 424,
         "modelTimeoutException" => 408,
         "validationException" => 400,
-        _ => return ModelError::Reported { message: shown(&format!("{kind} {said}")) },
+        _ => return ModelError::Reported { message: access.shown(&format!("{kind} {said}")) },
     };
-    ModelError::Status { status, message: shown(said) }
+    ModelError::Status { status, message: access.shown(said) }
 }
 
 pub(super) fn malformed(reason: &str) -> ModelError {
