@@ -15,6 +15,7 @@ mod place;
 pub mod python;
 mod reach;
 mod reducer;
+mod searching;
 mod state;
 mod suggest;
 mod template;

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
+use crate::searching;
+
 /// Bytes of the longest word that is compared. Comparing takes time and memory by the product of both lengths, and nobody mistypes
 /// a word that is longer.
 const LONGEST: usize = 128;
@@ -20,8 +22,8 @@ thread_local! {
 }
 
 /// While it lives, what is compared on this thread counts for one file: when that was enough, no word is like another one. Whatever reads a
-/// file of a stranger begins with one, since a small file may have any number of wrong names. What begins within another one counts for
-/// that.
+/// file of a stranger begins with one, since a small file may have any number of wrong names, and of regular expressions, which count in
+/// the same way. What begins within another one counts for that.
 #[derive(Debug)]
 pub struct Courtesy {
     before: Option<u64>,
@@ -35,6 +37,7 @@ impl Courtesy {
     pub fn for_a_file() -> Self {
         let before = LEFT.get();
         LEFT.set(Some(before.unwrap_or(MOST_LETTERS_OF_A_FILE)));
+        searching::begin_file();
         Courtesy { before, here: PhantomData }
     }
 }
@@ -43,6 +46,7 @@ impl Drop for Courtesy {
     fn drop(&mut self) {
         if self.before.is_none() {
             LEFT.set(None);
+            searching::end_file();
         }
     }
 }

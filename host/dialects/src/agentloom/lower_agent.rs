@@ -6,8 +6,8 @@ use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::NestedLoop;
 use hotcell_graph::ir::{
     Action, AgentLoop, AtCap, COST, CallAction, CallTarget, Callable, Contract, Ends, Expression, Forbidden, Graph,
-    ITERATIONS, LoopAnswer, LoopLimits, Next, Node, Pattern, PromptPart, REPLY, RequestCap, RetryOn, Scheduling,
-    Transcript, Trim, Update, Window,
+    ITERATIONS, LoopAnswer, LoopLimits, Next, Node, PromptPart, REPLY, RequestCap, RetryOn, Scheduling, Transcript,
+    Trim, Update, Window,
 };
 use hotcell_graph::{Key, Place, Value};
 
@@ -111,11 +111,7 @@ fn loop_of(agent: &Agent, setting: &Setting<'_>, said: Vec<PromptPart>) -> Agent
         }),
         tools: agent.tools.iter().map(|tool| callable(tool, setting)).collect(),
         reply_schema: agent.output_schema.clone(),
-        forbidden: Forbidden {
-            patterns: agent.forbidden.iter().map(|text| Pattern::of_text(&text.value)).collect(),
-            only_last: true,
-            setting: "forbidden_patterns",
-        },
+        forbidden: Forbidden { patterns: agent.forbidden.clone(), only_last: true, setting: "forbidden_patterns" },
         until: agent.exit.clone().map(Expression::Holds),
         limits: LoopLimits {
             time: agent.max_latency.map(|limit| (limit, "max_latency_ms")),

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hotcell_graph::ir::AgentLoop;
+use hotcell_graph::ir::{AgentLoop, Pattern};
 
 use super::files::Files;
 use super::schema::{Agent, AgentTool, Memory};
 use super::schemas;
 use super::values::{amount, expression, milliseconds};
 use crate::document::Need::{Optional, Required};
-use crate::document::{Fields, Kind, Node, Owner, Reader, Spanned};
+use crate::document::{Fields, Kind, Node, Owner, Reader};
 
 /// The exit condition that every loop has.
 const NO_TOOL_CALL: &str = "no_tool_call";
@@ -183,7 +183,13 @@ fn constraints(fields: &mut Fields<'_, '_>, agent: &mut Agent) {
             reader.report(fields.error("a forbidden pattern is empty, so that every reply has it", &pattern.span));
             continue;
         }
-        agent.forbidden.push(Spanned { value: pattern.value.clone(), span: pattern.span.clone() });
+        match Pattern::of_text(&pattern) {
+            Ok(known) => agent.forbidden.push(known),
+            Err(problem) => {
+                let error = fields.error("a forbidden pattern is too large to be looked for", &pattern.span);
+                reader.report(error.help(problem));
+            }
+        }
     }
     fields.finish(|_| None);
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{ModelReasoning, Recording, Redacted};
+use hotcell_graph::ir::{ModelReasoning, Pattern, Recording, Redacted};
 use hotcell_graph::python::PythonExpression;
 use hotcell_graph::{BraceTemplate, Key, Place, Value};
 
-use crate::document::{SourceText, Spanned};
+use crate::document::SourceText;
 
 /// The entry of the state with what the steps gave.
 pub(super) const STEPS: &str = "steps";
@@ -187,7 +187,7 @@ pub(super) struct Agent {
     pub(super) output_schema: Option<Value>,
     pub(super) max_cost_usd: Option<f64>,
     pub(super) max_latency: Option<Duration>,
-    pub(super) forbidden: Vec<Spanned<Arc<str>>>,
+    pub(super) forbidden: Vec<Pattern>,
 }
 
 /// How much of a conversation is kept.

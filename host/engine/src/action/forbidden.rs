@@ -9,6 +9,9 @@ use hotcell_models::Reply;
 
 use super::read_value::unfenced;
 
+/// Steps of looking through one reply for all patterns.
+const MOST_STEPS: usize = 16 << 20;
+
 /// Why a reply is refused, if it has a text that it may not have. The reason has the pattern and not the text.
 pub(super) fn problem(forbidden: &Forbidden, reply: &Reply) -> Option<String> {
     let Forbidden { patterns, only_last, setting } = forbidden;
@@ -16,8 +19,14 @@ pub(super) fn problem(forbidden: &Forbidden, reply: &Reply) -> Option<String> {
     if !only_last {
         texts.extend(reply.tool_calls.iter().flat_map(|call| said(&call.arguments)));
     }
-    let pattern = patterns.iter().find(|pattern| texts.iter().any(|text| pattern.is_in(text)))?;
     let setting = if setting.is_empty() { String::new() } else { format!(" by `{setting}`") };
+    // Each text counts, however short it is.
+    let bytes: usize = texts.iter().map(|text| text.len() + 8).sum();
+    let steps = patterns.iter().map(|pattern| pattern.steps(bytes)).fold(0, usize::saturating_add);
+    if steps > MOST_STEPS {
+        return Some(format!("the model's reply is too long to be searched for what is forbidden{setting}"));
+    }
+    let pattern = patterns.iter().find(|pattern| texts.iter().any(|text| pattern.is_in(text)))?;
     Some(format!("the model's reply has a text that is forbidden{setting} (`{pattern}`)"))
 }
 
@@ -46,7 +55,22 @@ fn collect(value: &Value, texts: &mut Vec<Cow<'_, str>>) {
 
 #[cfg(test)]
 mod tests {
+    use hotcell_graph::ir::Pattern;
+
     use super::*;
+
+    #[test]
+    fn a_reply_that_takes_too_long_to_be_searched_is_refused() {
+        let large = Pattern::of_text("(?:a{100}){100}").expect("a pattern");
+        let refused = |patterns: usize, bytes: usize| {
+            let patterns = vec![large.clone(); patterns];
+            let forbidden = Forbidden { patterns, setting: "forbidden_patterns", ..Forbidden::default() };
+            problem(&forbidden, &Reply::text("c".repeat(bytes)))
+        };
+        assert_eq!(refused(20, 1000), None);
+        let told = refused(20, 128 << 10).expect("it is too long");
+        assert!(told.contains("too long to be searched") && told.contains("`forbidden_patterns`"), "{told}");
+    }
 
     #[test]
     fn escapes_hide_nothing() {

@@ -9,10 +9,13 @@ use super::evaluate::{Evaluation, Result};
 use super::kinds::Kinds;
 use super::words;
 use crate::conversation;
+use crate::searching::Search;
 use crate::value::{List, Number, Value, parse_json};
 
 /// The longest pattern of `matches`, in bytes.
 const MAX_PATTERN: usize = 1 << 10;
+/// Bytes of a text that a function looks at in one step.
+const BYTES_A_STEP: usize = 1 << 10;
 
 /// What a function takes at one place.
 pub(super) struct Parameter {
@@ -126,6 +129,9 @@ impl Function {
     pub(super) fn call(self, evaluation: &mut Evaluation<'_>, arguments: &[Value]) -> Result<Value> {
         for (place, argument) in arguments.iter().enumerate() {
             self.takes(place, Kinds::of(argument))?;
+            if let Value::Text(text) = argument {
+                evaluation.step(text.len() / BYTES_A_STEP)?;
+            }
         }
         let first = arguments.first().unwrap_or(&Value::Null);
         let second = arguments.get(1).unwrap_or(&Value::Null);
@@ -175,7 +181,7 @@ impl Function {
             Function::Contains => Ok(Value::Bool(text(0)?.contains(text(1)?))),
             Function::StartsWith => Ok(Value::Bool(text(0)?.starts_with(text(1)?))),
             Function::EndsWith => Ok(Value::Bool(text(0)?.ends_with(text(1)?))),
-            Function::Matches => matches(text(0)?, text(1)?),
+            Function::Matches => matches(evaluation, text(0)?, text(1)?),
             Function::Int => to_int(first),
             Function::Double => to_double(first),
             Function::Text => produced(evaluation, display(first)),
@@ -435,17 +441,22 @@ fn to_double(value: &Value) -> Result<Value> {
     }
 }
 
-pub(super) fn matches(text: &str, pattern: &str) -> Result<Value> {
+/// The pattern of `matches`.
+pub(super) fn compiled(pattern: &str) -> Result<Search> {
     if pattern.len() > MAX_PATTERN {
         return Err(EvaluationError::new(format!("`matches`: a pattern may have {MAX_PATTERN} bytes")));
     }
-    let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
-    let built = built.map_err(|error| {
+    Search::new(pattern, |_| {}).map_err(|error| {
         let error = error.to_string();
         let reason = error.lines().last().unwrap_or_default();
         EvaluationError::new(format!("`matches`: {}", reason.strip_prefix("error: ").unwrap_or(reason)))
-    })?;
-    Ok(Value::Bool(built.is_match(text)))
+    })
+}
+
+fn matches(evaluation: &mut Evaluation<'_>, text: &str, pattern: &str) -> Result<Value> {
+    let search = compiled(pattern)?;
+    evaluation.step(search.compiling().saturating_add(search.steps(text.len())))?;
+    Ok(Value::Bool(search.regex().is_match(text)))
 }
 
 fn split(text: &str, separator: &str, most: i64) -> List {

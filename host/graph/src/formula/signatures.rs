@@ -1,7 +1,7 @@
 //! What operators and functions give, by what is known of their arguments.
 
 use super::EvaluationError;
-use super::functions::{Function, matches};
+use super::functions::{Function, compiled};
 use super::kinds::Kinds;
 use super::types::ValueType;
 use super::words;
@@ -36,7 +36,7 @@ impl Function {
             (Function::Matches, Some(second)) => {
                 if let Some(Value::Text(pattern)) = second.exact() {
                     // A pattern that is none fails with every text.
-                    matches("", pattern)?;
+                    compiled(pattern)?;
                 }
                 Ok(ValueType::of_kinds(self.result()))
             }

@@ -251,3 +251,30 @@ fn cost_does_not_grow_with_what_is_not_looked_at() {
     assert_eq!(evaluation.evaluate(&formula.0.root), Ok(Value::Bool(true)));
     assert!(evaluation.steps() < 20, "{}", evaluation.steps());
 }
+
+#[test]
+fn looking_at_long_texts_is_counted() {
+    let mut state = state();
+    state.set("name".into(), Value::from("b".repeat(4 << 20).as_str()));
+    let message = state.get("messages").and_then(Value::as_list).and_then(|list| list.get(0)).cloned().unwrap();
+    state.set("messages".into(), Value::List(std::iter::repeat_n(message, 1_000).collect()));
+    for (source, least) in [
+        (r#"name.contains("a")"#, Some(4 << 10)),
+        (r#"name.matches("a")"#, Some(512 << 10)),
+        // It has to be compiled.
+        (r#"raw.matches("(?:a{100}){100}")"#, Some(6_400)),
+        (r#"name.matches("(?:a{100}){100}")"#, None),
+        (r#"messages.exists(m, name.contains("a"))"#, None),
+    ] {
+        let formula = Formula::compile(source, &vocabulary(true)).unwrap();
+        let mut evaluation = super::evaluate::Evaluation::new(&state);
+        match (evaluation.evaluate(&formula.0.root), least) {
+            (Ok(found), Some(least)) => {
+                assert_eq!(found, Value::Bool(false), "{source}");
+                assert!(evaluation.steps() >= least, "{source}: {}", evaluation.steps());
+            }
+            (Err(error), None) => assert!(error.spent, "{source}: {error}"),
+            (result, _) => panic!("{source}: {result:?}"),
+        }
+    }
+}

@@ -1,11 +1,17 @@
 //! Values that are put together from objects and lists.
 
+use std::time::Instant;
+
 use super::{Expression, Fit, NoValue, Pattern, Recall, Way};
+use crate::searching::{MOST_STEPS, PATIENCE};
 use crate::template::Lookup;
 use crate::value::{Key, List, Object, Value, parse_json};
 
 /// What stands for what was taken out of a text.
 const REDACTED: &str = "[redacted]";
+/// Steps of looking through all texts of a value.
+const MOST_REDACTING: usize = 8 * MOST_STEPS;
+
 /// A value that is put together from others.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Composed {
@@ -112,7 +118,10 @@ impl Composed {
                     object.iter().filter(|(key, _)| is_public(key)).map(|(k, v)| (k.clone(), v.clone())).collect(),
                 )
             }
-            Composed::Redacted(of, patterns) => redacted(&of.evaluate(scope)?, patterns),
+            Composed::Redacted(of, patterns) => {
+                let mut redaction = Redaction { patterns, steps_left: MOST_REDACTING, end: Instant::now() + PATIENCE };
+                redaction.of(&of.evaluate(scope)?)
+            }
             Composed::Last(of) => {
                 let list = list_of(of, scope)?;
                 let last = list.len().checked_sub(1).and_then(|last| list.get(last)).cloned();
@@ -190,18 +199,36 @@ impl Composed {
     }
 }
 
-/// A value without what of its texts fits one of these patterns.
-fn redacted(value: &Value, patterns: &[Pattern]) -> Value {
-    match value {
-        Value::Text(text) => {
-            let clean = patterns.iter().fold(text.to_string(), |text, pattern| pattern.without(&text, REDACTED));
-            Value::text(clean)
+/// Taking what fits patterns out of all texts of a value.
+struct Redaction<'p> {
+    patterns: &'p [Pattern],
+    steps_left: usize,
+    end: Instant,
+}
+
+impl Redaction<'_> {
+    fn of(&mut self, value: &Value) -> Value {
+        match value {
+            Value::Text(text) => self.of_text(text),
+            Value::List(list) => Value::List(list.iter().map(|item| self.of(item)).collect()),
+            Value::Object(object) => {
+                Value::Object(object.iter().map(|(key, value)| (key.clone(), self.of(value))).collect())
+            }
+            other => other.clone(),
         }
-        Value::List(list) => Value::List(list.iter().map(|item| redacted(item, patterns)).collect()),
-        Value::Object(object) => {
-            Value::Object(object.iter().map(|(key, value)| (key.clone(), redacted(value, patterns))).collect())
-        }
-        other => other.clone(),
+    }
+
+    /// Nothing is left of a text that there is no time to look at.
+    fn of_text(&mut self, text: &str) -> Value {
+        let steps = self.patterns.iter().map(|pattern| pattern.steps(text.len())).fold(1, usize::saturating_add);
+        let left = self.steps_left.checked_sub(steps).filter(|_| Instant::now() < self.end);
+        let Some(left) = left else {
+            self.steps_left = 0;
+            return Value::from(REDACTED);
+        };
+        self.steps_left = left;
+        let without = |text: String, pattern: &Pattern| pattern.without(&text, REDACTED, self.end);
+        Value::text(self.patterns.iter().fold(text.to_owned(), without))
     }
 }
 

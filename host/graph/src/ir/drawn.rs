@@ -1,6 +1,8 @@
 //! Values that are drawn out of texts, lists, objects and conversations.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use regex::{Regex, RegexBuilder};
 
@@ -8,6 +10,7 @@ use super::typed::json_within;
 use super::{Expression, NoValue, Rows, ValuePath};
 use crate::conversation::{Speaker, as_text, speaker, tool_calls};
 use crate::python::is_true;
+use crate::searching::{PATIENCE, Search};
 use crate::template::Lookup;
 use crate::types::to_text;
 use crate::value::{Key, List, Object, Value, parse_json};
@@ -18,8 +21,6 @@ const LONGEST: usize = 1 << 20;
 const LONGEST_OF_ALL: usize = 64 << 10;
 /// Empty matches that are passed over in search of the first that is not.
 const MOST_EMPTY: usize = 1_000;
-/// Bytes that a pattern may take when it is compiled.
-const LARGEST_PATTERN: usize = 1 << 20;
 /// Parts of a text between code fences that are looked at.
 const MOST_PARTS: usize = 100;
 
@@ -80,7 +81,7 @@ pub enum WhichMatch {
 /// A pattern that texts are searched for, with at most one group. A match is its group, or all of it if there is no group.
 #[derive(Clone, Debug)]
 pub struct SearchPattern {
-    regex: Regex,
+    search: Search,
     flags: SearchFlags,
 }
 
@@ -202,20 +203,20 @@ impl SearchPattern {
     /// # Errors
     /// When it is none, is too large or has several groups; the text says which.
     pub fn new(expression: &str, flags: SearchFlags) -> Result<Self, String> {
-        let regex = RegexBuilder::new(expression)
-            .case_insensitive(flags.ignores_case)
-            .multi_line(flags.by_line)
-            .dot_matches_new_line(flags.dot_is_all)
-            .ignore_whitespace(flags.is_verbose)
-            .size_limit(LARGEST_PATTERN)
-            .build()
-            .map_err(|error| {
-                // What it says first is a picture of the expression.
-                let shown = error.to_string();
-                shown.rsplit_once("error: ").map_or(shown.as_str(), |(_, reason)| reason).to_owned()
-            })?;
-        match regex.captures_len() {
-            1 | 2 => Ok(SearchPattern { regex, flags }),
+        let set = |builder: &mut RegexBuilder| {
+            builder
+                .case_insensitive(flags.ignores_case)
+                .multi_line(flags.by_line)
+                .dot_matches_new_line(flags.dot_is_all)
+                .ignore_whitespace(flags.is_verbose);
+        };
+        let search = Search::new(expression, set).map_err(|error| {
+            // What it says first is a picture of the expression.
+            let shown = error.to_string();
+            shown.rsplit_once("error: ").map_or(shown.as_str(), |(_, reason)| reason).to_owned()
+        })?;
+        match search.regex().captures_len() {
+            1 | 2 => Ok(SearchPattern { search, flags }),
             groups => Err(format!("it has {} groups, and one is the most", groups - 1)),
         }
     }
@@ -230,41 +231,54 @@ impl SearchPattern {
     }
 
     fn matches(&self, text: &str, which: WhichMatch) -> Result<Value, NoValue> {
+        self.matches_until(text, which, Instant::now() + PATIENCE)
+    }
+
+    fn matches_until(&self, text: &str, which: WhichMatch, end: Instant) -> Result<Value, NoValue> {
         let longest = if which == WhichMatch::First { LONGEST } else { LONGEST_OF_ALL };
+        let longest = longest.min(self.search.longest());
         if text.len() > longest {
             return Err(NoValue::Unfit(format!(
                 "a text that is searched has {longest} bytes at most, not {}",
                 text.len()
             )));
         }
-        let group = self.regex.captures_len() - 1;
-        let found = self.regex.captures_iter(text);
+        let regex = self.search.regex();
+        let group = regex.captures_len() - 1;
+        let is_late = Cell::new(false);
+        let found = regex.captures_iter(text).take_while(|_| {
+            is_late.set(Instant::now() >= end);
+            !is_late.get()
+        });
         let mut found = found.map(|captures| captures.get(group).map_or("", |found| found.as_str()));
         let is_something = |found: &&str| !found.is_empty();
-        let one = match which {
-            WhichMatch::All => return Ok(Value::List(found.filter(is_something).map(Value::from).collect())),
-            WhichMatch::Last => found.filter(is_something).last(),
+        let value = match which {
+            WhichMatch::All => Some(Value::List(found.filter(is_something).map(Value::from).collect())),
+            WhichMatch::Last => found.filter(is_something).last().map(Value::from),
             WhichMatch::First => {
                 let first = found.by_ref().take(MOST_EMPTY).find(is_something);
                 if first.is_none() && found.next().is_some() {
                     return Err(NoValue::Unfit(format!("`{self}` matches nothing {MOST_EMPTY} times and more")));
                 }
-                first
+                first.map(Value::from)
             }
         };
-        one.map(Value::from).ok_or_else(|| NoValue::Absent(format!("what `{self}` matches")))
+        if is_late.get() {
+            return Err(NoValue::Unfit(format!("it takes too long to find what `{self}` matches")));
+        }
+        value.ok_or_else(|| NoValue::Absent(format!("what `{self}` matches")))
     }
 }
 
 impl std::fmt::Display for SearchPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.regex.as_str())
+        f.write_str(self.search.regex().as_str())
     }
 }
 
 impl PartialEq for SearchPattern {
     fn eq(&self, other: &Self) -> bool {
-        self.regex.as_str() == other.regex.as_str() && self.flags == other.flags
+        self.search.regex().as_str() == other.search.regex().as_str() && self.flags == other.flags
     }
 }
 
@@ -332,6 +346,20 @@ mod tests {
         for wrong in ["(a)(b)", "(?=a)", r"(a)\1", "(", "(?:a{1000}){1000}"] {
             assert!(SearchPattern::new(wrong, SearchFlags::default()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn searches_end() {
+        // Each search for the first alternative looks at all that is left, and fails.
+        let pattern = SearchPattern::new("[01]*1[01]{900}X|0", SearchFlags::default()).unwrap();
+        let text = "01".repeat(9);
+        for which in [WhichMatch::All, WhichMatch::Last, WhichMatch::First] {
+            let late = pattern.matches_until(&text, which, Instant::now());
+            assert!(matches!(&late, Err(NoValue::Unfit(said)) if said.contains("takes too long")), "{late:?}");
+            assert!(pattern.matches(&text, which).is_ok());
+        }
+        let large = matches("(?:a{100}){100}", &"a".repeat((256 << 10) + 1), WhichMatch::First);
+        assert!(matches!(&large, Err(NoValue::Unfit(said)) if said.contains("262144 bytes at most")), "{large:?}");
     }
 
     #[test]
