@@ -1,20 +1,20 @@
 //! What was decided: the questions of runs that have an answer, with who gave it and when, and those that nobody answered in time.
 
 use std::cmp::Reverse;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::State;
-use hotcell_runtime::{Fact, NumberedEntry, Question, RunRecord};
+use hotcell_runtime::{Fact, NumberedEntry, RunId, RunRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::agents;
+use super::listed::MOST_BYTES;
 use super::params::Query;
+use super::{agents, reading};
 use crate::decisions::Decision;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -76,62 +76,95 @@ struct DecisionPage {
 
 /// What became of a question, as the journal has it.
 struct Decided {
-    question: Question,
+    node: String,
+    message: String,
     outcome: Outcome,
     at: SystemTime,
     answer: Option<String>,
 }
 
-/// What was decided in a run, by the ids of the questions.
-fn decided(entries: Vec<NumberedEntry>) -> BTreeMap<String, Decided> {
-    let mut asked: HashMap<String, Question> = HashMap::new();
-    let mut decided = BTreeMap::new();
-    for NumberedEntry { at, entry, .. } in entries {
-        let id = |number: u32| format!("{}:{number}", entry.place);
-        let (id, outcome, answer) = match entry.fact {
-            Fact::Asked { number, question } => {
-                asked.insert(id(number), question);
-                continue;
-            }
-            Fact::Answered { number, text } => (id(number), Outcome::Answered, Some(text)),
-            Fact::Expired { number } => (id(number), Outcome::Expired, None),
-            _ => continue,
-        };
-        if let Some(question) = asked.get(&id) {
-            decided.insert(id, Decided { question: question.clone(), outcome, at, answer });
-        }
+/// Reading what was decided: questions and answers may have megabytes each, and only so many bytes of them are kept for one page.
+struct Reading {
+    left: usize,
+    /// What to do about more
+    help: &'static str,
+}
+
+impl Reading {
+    fn new(help: &'static str) -> Self {
+        Reading { left: MOST_BYTES, help }
     }
-    decided
+
+    fn keep(&mut self, bytes: usize) -> Result<(), Problem> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| {
+            let detail = format!("what was asked and answered has more than {MOST_BYTES} bytes; {}", self.help);
+            Problem::unprocessable(detail).with("limit", MOST_BYTES)
+        })?;
+        Ok(())
+    }
+
+    /// What was decided in a run, by the ids of the questions: all of it, or about these questions.
+    async fn decided(
+        &mut self,
+        server: &Server,
+        run: &RunId,
+        wanted: Option<&HashSet<&str>>,
+    ) -> Result<BTreeMap<String, Decided>, Problem> {
+        let mut asked: HashMap<String, (String, String)> = HashMap::new();
+        let mut decided = BTreeMap::new();
+        reading::each(server, run, u64::MAX, |NumberedEntry { at, entry, .. }| {
+            let id = |number: u32| format!("{}:{number}", entry.place);
+            let (id, outcome, answer) = match entry.fact {
+                Fact::Asked { number, question } => {
+                    let id = id(number);
+                    if wanted.is_none_or(|wanted| wanted.contains(id.as_str())) {
+                        self.keep(question.node.len() + question.text.len())?;
+                        asked.insert(id, (question.node, question.text));
+                    }
+                    return Ok(());
+                }
+                Fact::Answered { number, text } => (id(number), Outcome::Answered, Some(text)),
+                Fact::Expired { number } => (id(number), Outcome::Expired, None),
+                _ => return Ok(()),
+            };
+            if let Some((node, message)) = asked.remove(&id) {
+                self.keep(answer.as_ref().map_or(0, String::len))?;
+                decided.insert(id, Decided { node, message, outcome, at, answer });
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(decided)
+    }
 }
 
 /// What became of a question, and who answered it as far as that was noted.
-fn view(server: &Server, run: &RunRecord, id: &str, decided: &Decided, noted: Option<&Decision>) -> DecisionView {
-    let Decided { question, outcome, at, answer } = decided;
-    let noted = noted.filter(|_| *outcome == Outcome::Answered);
+fn view(server: &Server, run: &RunRecord, id: &str, decided: Decided, noted: Option<&Decision>) -> DecisionView {
+    let Decided { node, message, outcome, at, answer } = decided;
+    let noted = noted.filter(|_| outcome == Outcome::Answered);
     DecisionView {
         run_id: run.id.to_string(),
         thread_id: run.thread().map(str::to_owned),
         agent_id: server.agents().id_of(&run.header.source),
         question_id: id.to_owned(),
-        node: question.node.clone(),
-        message: question.text.clone(),
-        outcome: *outcome,
-        answer: answer.clone(),
-        decided_at: time(*at),
+        node,
+        message,
+        outcome,
+        answer,
+        decided_at: time(at),
         decided_by: noted.and_then(|noted| noted.caller.clone()),
         operator_id: noted.and_then(|noted| noted.operator.clone()),
     }
 }
 
-/// A run that is there, with what was decided in it; none if it is gone, or its agent is not served.
-async fn found(server: &Server, run: &str) -> Result<Option<(RunRecord, BTreeMap<String, Decided>)>, Problem> {
-    let run = match server.runs().find(run).await {
-        Ok(run) => run,
-        Err(problem) if problem.status == 404 => return Ok(None),
-        Err(problem) => return Err(problem),
-    };
-    let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
-    Ok(Some((run, decided(entries))))
+/// A run; none if it is gone.
+async fn found(server: &Server, run: &str) -> Result<Option<RunRecord>, Problem> {
+    match server.runs().find(run).await {
+        Ok(run) => Ok(Some(run)),
+        Err(problem) if problem.status == 404 => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// List what was decided, over all runs: which question was answered how, by whom, and when
@@ -164,28 +197,37 @@ async fn decisions(State(server): State<Server>, mut query: Query) -> Result<Jso
     }
     let noted = server.store().decisions(None, before.unwrap_or(i64::MAX), limit)?;
     let next = noted.last().filter(|_| noted.len() == limit).map(|last| last.number.to_string());
+    let noted: Vec<&Decision> = noted.iter().filter(|decision| sources.contains(&decision.source)).collect();
+    let mut wanted: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for decision in &noted {
+        wanted.entry(&decision.run).or_default().insert(&decision.question);
+    }
+    let mut reading = Reading::new("ask for less with `limit`");
     let mut runs = HashMap::new();
-    let mut items = Vec::new();
-    for decision in noted.iter().filter(|decision| sources.contains(&decision.source)) {
-        let of_run = match runs.entry(decision.run.as_str()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(found(&server, &decision.run).await?),
-        };
-        let Some((run, all)) = of_run else { continue };
-        if let Some(decided) = all.get(&decision.question) {
-            items.push(view(&server, run, &decision.question, decided, Some(decision)));
+    for (name, questions) in &wanted {
+        if let Some(run) = found(&server, name).await? {
+            let decided = reading.decided(&server, &run.id, Some(questions)).await?;
+            runs.insert(*name, (run, decided));
         }
     }
-    Ok(Json(DecisionPage { items, next }))
+    let items = noted.into_iter().filter_map(|decision| {
+        let (run, decided) = runs.get_mut(decision.run.as_str())?;
+        let decided = decided.remove(&decision.question)?;
+        Some(view(&server, run, &decision.question, decided, Some(decision)))
+    });
+    Ok(Json(DecisionPage { items: items.collect(), next }))
 }
 
 /// What was decided in a run, the newest first.
 async fn of_run(server: &Server, run: &RunRecord) -> Result<Vec<DecisionView>, Problem> {
-    let noted = server.store().decisions(Some(run.id.as_str()), i64::MAX, usize::MAX)?;
-    let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
-    let by_question: HashMap<&str, &Decision> = noted.iter().map(|one| (one.question.as_str(), one)).collect();
-    let mut all: Vec<(String, Decided)> = decided(entries).into_iter().collect();
+    let mut reading = Reading::new("`GET /runs/{run_id}/entries` has it page by page");
+    let mut all: Vec<(String, Decided)> = reading.decided(server, &run.id, None).await?.into_iter().collect();
     all.sort_by_key(|(_, decided)| Reverse(decided.at));
-    let views = all.iter().map(|(id, decided)| view(server, run, id, decided, by_question.get(id.as_str()).copied()));
+    let noted = server.store().decisions(Some(run.id.as_str()), i64::MAX, usize::MAX)?;
+    let by_question: HashMap<&str, &Decision> = noted.iter().map(|one| (one.question.as_str(), one)).collect();
+    let views = all.into_iter().map(|(id, decided)| {
+        let noted = by_question.get(id.as_str()).copied();
+        view(server, run, &id, decided, noted)
+    });
     Ok(views.collect())
 }

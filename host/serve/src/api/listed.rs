@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::problem::Problem;
 
 /// Bytes of JSON that a list holds.
-const MOST_BYTES: usize = 32 << 20;
+pub(super) const MOST_BYTES: usize = 32 << 20;
 
 /// A list that is answered. Its items have a size together.
 pub(super) struct Listed<T> {

@@ -27,6 +27,7 @@ mod new_run;
 mod openai;
 pub(crate) mod params;
 mod plugins;
+mod reading;
 mod reexecute;
 mod runs;
 mod schedules;

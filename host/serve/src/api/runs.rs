@@ -17,7 +17,7 @@ use super::langgraph::{self, AssistantRun};
 use super::listed::Listed;
 use super::new_run::{OnDisconnect, RunCreate, begin, located, result};
 use super::params::Query;
-use super::{agents, extract};
+use super::{agents, extract, reading};
 use crate::access::Asker;
 use crate::leash::Leash;
 use crate::live::Begun;
@@ -297,9 +297,6 @@ struct EntryPage {
     status: StatusView,
 }
 
-/// Entries that are read at once: each may have megabytes.
-const ENTRIES_AT_ONCE: usize = 20;
-
 /// List the entries of a run: everything that was committed of it
 #[utoipa::path(
     get, path = "/runs/{run_id}/entries", tag = "Runs", security(("key" = ["run", "operate"])),
@@ -322,7 +319,7 @@ async fn entries(
     let mut entries = Listed::new();
     let mut last = after;
     loop {
-        let wanted = (limit - entries.len()).min(ENTRIES_AT_ONCE);
+        let wanted = (limit - entries.len()).min(reading::AT_ONCE);
         let page = server.runs().store().entries(&run, last, wanted).await?;
         let is_whole = page.entries.len() < wanted;
         let mut is_full = false;

@@ -22,6 +22,8 @@ use crate::view::Object;
 
 /// Threads whose status is looked at for one request.
 const MOST_STATUSES: usize = 10_000;
+/// Runs whose threads are collected for one request.
+const MOST_RUNS: usize = 100_000;
 /// Threads whose state is read for one request.
 const MOST_STATES: usize = 1000;
 
@@ -90,8 +92,8 @@ struct Which {
 }
 
 impl Which {
-    /// Those that are meant, in the order of a query, and as many of them as it says.
-    async fn find(self, server: &Server, query: ThreadQuery) -> Result<Vec<Thread>, Problem> {
+    /// The ids of those that are meant, in the order of a query, and as many of them as it says.
+    async fn find(self, server: &Server, query: ThreadQuery) -> Result<Vec<String>, Problem> {
         if self.ids.as_ref().is_some_and(|ids| ids.len() > MOST) {
             return Err(Problem::unprocessable(format!("`ids` has at most {MOST} ids")));
         }
@@ -107,17 +109,11 @@ impl Which {
         let most = match (values.is_empty(), status) {
             (false, _) => MOST_STATES,
             (true, Some(_)) => MOST_STATUSES,
-            (true, None) => {
-                let ids = server.store().thread_ids(&query)?;
-                return ids
-                    .iter()
-                    .filter_map(|id| server.store().thread(id).map_err(Problem::from).transpose())
-                    .collect();
-            }
+            (true, None) => return Ok(server.store().thread_ids(&query)?),
         };
         let ids = server.store().thread_ids(&ThreadQuery { limit: most + 1, offset: 0, ..query.clone() })?;
         let (mut found, mut left_out) = (Vec::new(), 0);
-        for (number, id) in ids.iter().enumerate() {
+        for (number, id) in ids.into_iter().enumerate() {
             if found.len() == query.limit {
                 break;
             }
@@ -127,21 +123,21 @@ impl Which {
                 );
                 return Err(Problem::unprocessable(detail).with("limit", most));
             }
-            let Some(thread) = server.store().thread(id)? else { continue };
+            let Some(thread) = server.store().thread(&id)? else { continue };
             if !fits(server, &thread, status, &values).await? {
                 continue;
             }
             if left_out < query.offset {
                 left_out += 1;
             } else {
-                found.push(thread);
+                found.push(id);
             }
         }
         Ok(found)
     }
 }
 
-/// Threads that may stand so, as the index of runs says; none if it does not say.
+/// Threads that may stand so, as the index of runs says; none if it does not say, or says it of so many runs that it helps nobody.
 async fn candidates(server: &Server, status: Option<ThreadStatus>) -> Result<Option<HashSet<String>>, Problem> {
     let statuses = match status {
         None | Some(ThreadStatus::Idle) => return Ok(None),
@@ -151,13 +147,17 @@ async fn candidates(server: &Server, status: Option<ThreadStatus>) -> Result<Opt
     };
     let sources = agents::sources(server, None)?;
     let mut query = RunQuery { statuses, sources, limit: MOST, ..RunQuery::default() };
-    let mut found = HashSet::new();
+    let (mut found, mut looked_at) = (HashSet::new(), 0);
     loop {
         let page = server.runs().store().list(&query).await?;
+        looked_at += page.runs.len();
         found.extend(page.runs.into_iter().filter_map(|run| run.thread));
         query.after = page.next;
         if query.after.is_none() {
             return Ok(Some(found));
+        }
+        if looked_at >= MOST_RUNS {
+            return Ok(None);
         }
     }
 }
@@ -208,8 +208,11 @@ async fn search(
         ids: wanted.ids,
     };
     let mut views = Listed::new();
-    for thread in which.find(&server, query).await? {
-        views.push(threads::whole_view(&server, thread).await?)?;
+    for id in which.find(&server, query).await? {
+        // One may be removed meanwhile.
+        if let Some(thread) = server.store().thread(&id)? {
+            views.push(threads::whole_view(&server, thread).await?)?;
+        }
     }
     Ok(Json(views.into_all()))
 }

@@ -202,6 +202,22 @@ async fn what_was_decided_is_kept_with_who_decided_it_and_when() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_decided_has_a_size() {
+    let desk = Desk::with(&[ASK]).await;
+    let long = "x".repeat(3 << 20);
+    for _ in 0..12 {
+        let run = desk.begin(json!({})).await;
+        desk.stands(&run, "waiting").await;
+        ok(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": long }))).await;
+        desk.stands(&run, "completed").await;
+    }
+    let refused = problem(desk.get("/inbox/decisions")).await;
+    assert_eq!((refused["status"].clone(), refused["limit"].clone()), (json!(422), json!(32 << 20)), "{refused}");
+    let some = ok(desk.get("/inbox/decisions?limit=5")).await;
+    assert_eq!(some["items"].as_array().unwrap().len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_answered_in_time_was_decided_by_nobody() {
     let gate = "name: gate\nsteps:\n- { id: g, type: approval_gate, timeout_seconds: 60, on_timeout: approve, output: decision }\n";
     let (desk, clock) = Desk::by_hand(&[("gate/workflow.yaml", gate)]).await;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use axum::Json;
 use axum::extract::{Path, State};
 use hotcell_graph::Value as GraphValue;
-use hotcell_runtime::{Completed, Fact, NumberedEntry, RunQuery, RunRecord};
+use hotcell_runtime::{Completed, Fact, NumberedEntry, RunId, RunQuery, RunRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use super::interrupts::{self, Interrupt};
 use super::stream::values_of;
 use crate::api::listed::Listed;
 use crate::api::params::Query;
-use crate::api::{agents, extract, in_thread};
+use crate::api::{agents, extract, in_thread, reading};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::thread_store::Thread;
@@ -117,8 +117,21 @@ pub(crate) async fn thread_state(server: &Server, thread: Thread) -> Result<Thre
         });
     };
     let run = server.runs().find(last.id.as_str()).await?;
-    let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
-    state_of(server, &thread.id, &run, &entries).await
+    let (number, parent) = ends(server, &run.id).await?;
+    state_of(server, &thread.id, &run, number.unwrap_or_default(), parent).await
+}
+
+/// The number of the last entry of a run, and that of the last turn before it.
+async fn ends(server: &Server, run: &RunId) -> Result<(Option<u64>, Option<u64>), Problem> {
+    let (mut last, mut parent, mut turn) = (None, None, None);
+    reading::each(server, run, u64::MAX, |numbered| {
+        parent = turn.or(parent);
+        turn = is_turn(&numbered).then_some(numbered.number);
+        last = Some(numbered.number);
+        Ok(())
+    })
+    .await?;
+    Ok((last, parent))
 }
 
 /// Whether a turn of the run's own graph was completed with an entry.
@@ -126,15 +139,14 @@ fn is_turn(numbered: &NumberedEntry) -> bool {
     matches!(numbered.entry.fact, Fact::Completed(_)) && numbered.entry.place.around().is_none()
 }
 
-/// The state that a run of a thread has come to with these entries.
+/// The state that a run of a thread has come to with an entry, and the turn from which it followed.
 async fn state_of(
     server: &Server,
     thread: &str,
     run: &RunRecord,
-    entries: &[NumberedEntry],
+    number: u64,
+    parent: Option<u64>,
 ) -> Result<ThreadState, Problem> {
-    let number = entries.last().map_or(0, |last| last.number);
-    let parent = entries.iter().rev().skip(1).find(|entry| is_turn(entry)).map(|turn| turn.number);
     let values = object((&GraphValue::Object(server.runs().state_of(run).await?)).into());
     let open = interrupts::open(server, run).await?;
     let asks = |question| Interrupt::of(question);
@@ -173,21 +185,24 @@ async fn state_then(server: &Server, thread: &str, checkpoint_id: &str) -> Resul
         Err(problem) if problem.status == 404 => return Err(none()),
         Err(problem) => return Err(problem),
     };
-    let entries = server.runs().store().entries(&run.id, 0, usize::MAX).await?.entries;
-    if entries.last().is_some_and(|last| last.number == number) {
-        return state_of(server, thread, &run, &entries).await;
+    let (last, parent) = ends(server, &run.id).await?;
+    if last == Some(number) {
+        return state_of(server, thread, &run, number, parent).await;
     }
-    let mut earlier = entries.iter().rev().filter(|entry| entry.number < number);
-    let parent = earlier.find(|entry| is_turn(entry)).map(|turn| turn.number);
     let mut fold = server.runs().fold_of(&run).await?;
-    let (mut last, mut goes_on) = (None, Vec::new());
-    for NumberedEntry { number: of_entry, at, entry } in entries.into_iter().filter(|entry| entry.number <= number) {
+    let (mut last, mut parent, mut goes_on) = (None, None, Vec::new());
+    reading::each(server, &run.id, number, |NumberedEntry { number: of_entry, at, entry }| {
         let is_turn = fold.follow(&entry).map_err(|error| Problem::internal(&error))?;
         last = Some((of_entry, at));
         if let (true, Fact::Completed(Completed { next, .. })) = (is_turn, entry.fact) {
             goes_on = next.unwrap_or_default();
+            if of_entry < number {
+                parent = Some(of_entry);
+            }
         }
-    }
+        Ok(())
+    })
+    .await?;
     let (_, at) = last.filter(|(of_entry, _)| *of_entry == number).ok_or_else(none)?;
     Ok(ThreadState {
         thread_id: thread.to_owned(),
@@ -387,31 +402,33 @@ async fn states_of(
 ) -> Result<(), Problem> {
     let limit = limit - states.len();
     let mut fold = server.runs().fold_of(run).await?;
-    let history = server.runs().store().entries(&run.id, 0, usize::MAX).await?;
     let open = interrupts::open(server, run).await?;
     let mut kept = VecDeque::new();
-    for numbered in history.entries.into_iter().filter(|numbered| numbered.number < until) {
-        let is_turn = fold.follow(&numbered.entry).map_err(|error| Problem::internal(&error))?;
-        if is_turn {
-            kept.push_back((numbered, fold.clone()));
+    reading::each(server, &run.id, until, |NumberedEntry { number, at, entry }| {
+        if number >= until {
+            return Ok(());
+        }
+        let is_turn = fold.follow(&entry).map_err(|error| Problem::internal(&error))?;
+        if let (true, Fact::Completed(Completed { next, .. })) = (is_turn, entry.fact) {
+            kept.push_back((number, at, next.unwrap_or_default(), fold.clone()));
             if kept.len() > limit {
                 kept.pop_front();
             }
         }
-    }
+        Ok(())
+    })
+    .await?;
     // What is asked is asked where the run is now.
     let mut asked = match until {
         u64::MAX => open.iter().map(|open| Interrupt::of(&open.question)).collect(),
         _ => Vec::new(),
     };
-    for (at, fold) in kept.into_iter().rev() {
-        let NumberedEntry { number, at, entry } = at;
-        let Fact::Completed(Completed { next, .. }) = entry.fact else { continue };
+    for (number, at, next, fold) in kept.into_iter().rev() {
         states.push(ThreadState {
             thread_id: thread.to_owned(),
             run_id: Some(run.id.to_string()),
             values: values_of(&fold),
-            next: next.unwrap_or_default(),
+            next,
             checkpoint: checkpoint(thread, run, number),
             parent_checkpoint: None,
             metadata: crate::input::metadata_of(run),

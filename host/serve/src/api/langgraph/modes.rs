@@ -43,9 +43,21 @@ impl Mode {
     /// The modes of a query: names with commas between them, or a list in JSON.
     pub(super) fn all_named(names: &str) -> Result<Vec<Self>, Problem> {
         match serde_json::from_str::<Vec<String>>(names) {
-            Ok(names) if !names.is_empty() => names.iter().map(|name| Mode::named(name)).collect(),
-            _ => names.split(',').map(Mode::named).collect(),
+            Ok(names) if !names.is_empty() => Mode::each_once(names.iter().map(|name| Mode::named(name))),
+            _ => Mode::each_once(names.split(',').map(Mode::named)),
         }
+    }
+
+    /// Modes, each once: they are looked at with everything that is told.
+    fn each_once<E>(all: impl Iterator<Item = Result<Self, E>>) -> Result<Vec<Self>, E> {
+        let mut modes = Vec::new();
+        for mode in all {
+            let mode = mode?;
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+        Ok(modes)
     }
 
     fn named(name: &str) -> Result<Self, Problem> {
@@ -80,8 +92,27 @@ impl TryFrom<Value> for Modes {
             Mode::named(name).map_err(|problem| problem.detail)
         };
         match &value {
-            Value::Array(names) if !names.is_empty() => names.iter().map(one).collect::<Result<_, _>>().map(Modes),
+            Value::Array(names) if !names.is_empty() => Mode::each_once(names.iter().map(one)).map(Modes),
             name => Ok(Modes(vec![one(name)?])),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_mode_counts_once_however_often_it_is_named() {
+        let both = [Mode::Values, Mode::Debug];
+        assert_eq!(Mode::all_named("values,debug,values").map_err(|problem| problem.detail), Ok(both.to_vec()));
+        assert_eq!(
+            Mode::all_named(r#"["values", "values", "debug"]"#).map_err(|problem| problem.detail),
+            Ok(both.to_vec())
+        );
+        let many = vec!["debug"; 10_000];
+        assert_eq!(Modes::try_from(json!(many)).map(|modes| modes.all()), Ok(vec![Mode::Debug]));
     }
 }

@@ -18,10 +18,35 @@ use crate::view::{Object, StatusView, object};
 /// Entries that are read at once.
 const AT_ONCE: usize = 256;
 
+/// Bytes of a message that is told as a whole with each of its pieces. Of a longer one so many further pieces are told together that
+/// telling it costs in proportion to its length, and not to the square of it.
+const TOLD_EACH_TIME: usize = 16 << 10;
+/// Which part of a longer message is told anew at least.
+const PART: usize = 64;
+
 /// A message of a model as far as it has come.
+#[derive(Default)]
 struct Message {
     id: String,
     text: String,
+    /// Bytes that were told
+    told: usize,
+}
+
+impl Message {
+    fn new(id: String) -> Self {
+        Message { id, ..Message::default() }
+    }
+
+    /// Adds a piece. True if the message is to be told as far as it has come.
+    fn grow(&mut self, piece: &str) -> bool {
+        self.text.push_str(piece);
+        let is_told = self.text.len() <= TOLD_EACH_TIME || self.text.len() - self.told >= self.told / PART;
+        if is_told {
+            self.told = self.text.len();
+        }
+        is_told
+    }
 }
 
 /// Tells of a run in the events of LangGraph.
@@ -134,9 +159,9 @@ impl Shape {
         let is_new = !self.messages.contains_key(node);
         let message = self.messages.entry(node.to_owned()).or_insert_with(|| {
             *begun += 1;
-            Message { id: format!("{run}:{node}:{begun}"), text: String::new() }
+            Message::new(format!("{run}:{node}:{begun}"))
         });
-        message.text.push_str(text);
+        let is_told = message.grow(text);
         let about = json!({ "langgraph_node": node, "run_id": run.as_str(), "thread_id": self.record.thread() });
         let mut events = Vec::new();
         if self.modes.contains(&Mode::MessagesTuple) {
@@ -151,8 +176,10 @@ impl Shape {
                 let by_id = Object::from_iter([(message.id.clone(), json!({ "metadata": about }))]);
                 events.push(event("messages/metadata", &Value::Object(by_id)));
             }
-            let so_far = json!({ "type": "ai", "id": message.id, "content": message.text });
-            events.push(event("messages/partial", &json!([so_far])));
+            if is_told {
+                let so_far = json!({ "type": "ai", "id": message.id, "content": message.text });
+                events.push(event("messages/partial", &json!([so_far])));
+            }
         }
         events
     }
@@ -300,5 +327,22 @@ impl Telling for Shape {
 
     fn problem(&self, problem: &Problem) -> Event {
         event("error", &json!({ "error": problem.title, "message": problem.detail }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_told_in_proportion_to_its_length() {
+        let mut message = Message::new("m".to_owned());
+        assert!((0..TOLD_EACH_TIME).all(|_| message.grow("x")), "a short one is told with each piece");
+        let told = (0..1 << 20).filter(|_| message.grow("x")).count();
+        assert!(told < 500, "{told}");
+        assert!(
+            message.told > message.text.len() / 2 && message.grow(&"x".repeat(1 << 20)),
+            "what comes in large pieces is told"
+        );
     }
 }
