@@ -26,6 +26,8 @@ const MAX_FILTERED: u64 = 64 << 20;
 /// values, so there are fewer with larger ones, down to a fifth.
 const FUEL: u64 = 100_000;
 const USUAL_VALUES: usize = 128 << 10;
+/// Steps of a rendering that is to be brief.
+const BRIEF: u64 = 200;
 /// How often one expression may join texts.
 const MAX_JOINS: usize = 8;
 /// How deep tags may be nested.
@@ -106,28 +108,56 @@ impl Jinja {
     /// # Errors
     /// When a name has no value, a filter cannot take one, or a bound is reached.
     pub fn render(&self, values: &Object) -> Result<String, String> {
+        self.render_within(values, FUEL).map_err(|failure| match failure {
+            Failure::OutOfSteps(most) => format!("the template takes more than {most} steps"),
+            Failure::Other(problem) => problem,
+        })
+    }
+
+    /// The text with these values, or why there is none, if a few steps are enough to know it: a file may have any number of
+    /// templates.
+    pub fn render_briefly(&self, values: &Object) -> Option<Result<String, String>> {
+        match self.render_within(values, BRIEF) {
+            Ok(text) => Some(Ok(text)),
+            Err(Failure::OutOfSteps(_)) => None,
+            Err(Failure::Other(problem)) => Some(Err(problem)),
+        }
+    }
+
+    fn render_within(&self, values: &Object, most: u64) -> Result<String, Failure> {
         let mut all = 0;
         for (name, value) in values.iter() {
             match value.check_size() {
                 Ok(size) if size <= MAX_TEXT => all += size,
-                _ => return Err(format!("`{name}` has more than {MAX_TEXT} bytes, which is the most in a template")),
+                _ => {
+                    let problem = format!("`{name}` has more than {MAX_TEXT} bytes, which is the most in a template");
+                    return Err(Failure::Other(problem));
+                }
             }
         }
-        let fuel = if all > USUAL_VALUES { FUEL * USUAL_VALUES as u64 / all as u64 } else { FUEL }.max(FUEL / 5);
+        let fuel = if all > USUAL_VALUES { most * USUAL_VALUES as u64 / all as u64 } else { most }.max(most / 5);
         let values = filled(&Value::Object(values.clone()));
         let environment = environment(fuel);
-        let template = environment.template_from_str(&self.source).map_err(|error| said(&error))?;
+        let failed = |error: &Error| Failure::Other(said(error));
+        let template = environment.template_from_str(&self.source).map_err(|error| failed(&error))?;
         let mut text = Bounded(Vec::new());
         match template.render_captured_to(values, &mut text) {
             // A template is text, and so is all that it is filled with.
             Ok(_) => Ok(String::from_utf8_lossy(&text.0).into_owned()),
-            Err(_) if text.0.len() >= MAX_TEXT => Err(format!("the template gives more than {MAX_TEXT} bytes")),
-            Err(error) if error.kind() == ErrorKind::OutOfFuel => {
-                Err(format!("the template takes more than {fuel} steps"))
+            Err(_) if text.0.len() >= MAX_TEXT => {
+                Err(Failure::Other(format!("the template gives more than {MAX_TEXT} bytes")))
             }
-            Err(error) => Err(said(&error)),
+            Err(error) if error.kind() == ErrorKind::OutOfFuel => Err(Failure::OutOfSteps(fuel)),
+            Err(error) => Err(failed(&error)),
         }
     }
+}
+
+/// Why there is no text.
+enum Failure {
+    /// There were so many steps
+    OutOfSteps(u64),
+    Other(String),
 }
 
 /// A value as the engine that renders has it.
@@ -394,6 +424,14 @@ mod tests {
 
     fn rendered(template: &str, given: &str) -> Result<String, String> {
         Jinja::parse(template)?.render(&values(given))
+    }
+
+    #[test]
+    fn a_template_that_takes_many_steps_is_not_rendered_briefly() {
+        let brief = |template: &str| Jinja::parse(template).unwrap().render_briefly(&values(r#"{"x": ""}"#));
+        assert_eq!(brief("{% if x %}Do {{ x }}{% endif %}!"), Some(Ok("!".to_owned())));
+        assert!(matches!(brief("{{ x | abs }}"), Some(Err(_))));
+        assert_eq!(brief("{% for a in range(1000) %}{% endfor %}"), None);
     }
 
     #[test]

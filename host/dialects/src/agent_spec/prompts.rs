@@ -1,11 +1,17 @@
 //! Prompts of the reference runtime that are more than one template: messages in a row, and those for a choice.
 
+use std::collections::HashSet;
+
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::{List, Object, Value};
 
 use super::model::{Component, Property};
+use super::placeholders::MOST;
 use super::templates;
+
+/// Messages of one prompt.
+const MOST_MESSAGES: usize = 256;
 
 /// The prompt for a choice that has none of its own.
 pub(super) const CHOICE: &str = "Choose what fits the request best.\n\nThe choices:\n{% for choice in next_steps %}\
@@ -100,18 +106,29 @@ fn message(written: &Value) -> PromptMessage<'_> {
     }
 }
 
-/// What has to be given for the messages of a prompt.
+/// What has to be given for the messages of a prompt; of one that has too much, a part of it.
 pub(super) fn inputs(object: &Value, span: &Span) -> Vec<Property> {
-    let mut inputs: Vec<Property> = Vec::new();
-    for message in messages(object) {
+    let (mut inputs, mut known) = (Vec::new(), HashSet::new());
+    for message in messages(object).into_iter().take(MOST_MESSAGES) {
         let PromptMessage::Said(_, texts) = message else { continue };
         for input in texts.into_iter().flat_map(|text| templates::inputs(text, true, span)) {
-            if inputs.iter().all(|known| known.title != input.title) {
+            if inputs.len() > MOST {
+                return inputs;
+            }
+            if known.insert(input.title.clone()) {
                 inputs.push(input);
             }
         }
     }
     inputs
+}
+
+/// What a prompt has more of than it may have, if it has too much.
+pub(super) fn too_much(object: &Value) -> Option<String> {
+    if messages(object).len() > MOST_MESSAGES {
+        return Some(format!("more than {MOST_MESSAGES} messages"));
+    }
+    (inputs(object, &Span::none()).len() > MOST).then(|| format!("more than {MOST} placeholders"))
 }
 
 /// The fields of a prompt that say something, and that neither every prompt may have nor one of this kind.
@@ -126,4 +143,27 @@ pub(super) fn fields_besides<'v>(object: &'v Value, own: &[&str]) -> Vec<&'v str
     let is_known = |name: &str| FIELDS.contains(&name) || own.contains(&name);
     let fields = fields.filter(|&(name, value)| !is_known(name) && says_something(value));
     fields.map(|(name, _)| &**name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_graph::value::parse_json;
+
+    use super::*;
+
+    fn much(texts: &[String]) -> Option<String> {
+        let message =
+            |text: &String| format!(r#"{{"role": "user", "contents": [{{"type": "text", "content": "{text}"}}]}}"#);
+        let messages: Vec<String> = texts.iter().map(message).collect();
+        too_much(&parse_json(&format!(r#"{{"messages": [{}]}}"#, messages.join(","))).expect("an object"))
+    }
+
+    #[test]
+    fn a_prompt_has_so_many_messages_and_placeholders() {
+        let names = |from: usize| (from..from + 600).map(|number| format!("{{{{a{number}}}}}")).collect::<String>();
+        assert_eq!(much(&vec!["x".to_owned(); 256]), None);
+        assert_eq!(much(&vec!["x".to_owned(); 257]).as_deref(), Some("more than 256 messages"));
+        assert_eq!(much(&[names(0), names(0)]), None, "each counts once");
+        assert_eq!(much(&[names(0), names(600)]).as_deref(), Some("more than 1000 placeholders"));
+    }
 }

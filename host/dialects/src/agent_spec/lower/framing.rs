@@ -6,11 +6,12 @@
 
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Expression, PromptPart};
-use hotcell_graph::{Key, Object, State, Value};
+use hotcell_graph::{Key, Object, Value};
 
 use super::{Lowering, template};
 use crate::agent_spec::model::Component;
-use crate::agent_spec::prompts::{PromptMessage, fields_besides, messages};
+use crate::agent_spec::placeholders::{Piece, pieces};
+use crate::agent_spec::prompts::{PromptMessage, fields_besides, messages, too_much};
 use crate::agent_spec::templates::{inputs, jinja};
 
 const FIELD: &str = "agent_template";
@@ -54,6 +55,9 @@ impl<'c> Lowering<'c> {
 fn problem(agent: &Component, object: &Value, transforms: &[&str]) -> Option<String> {
     if let Some(field) = fields_besides(object, FIELDS).first() {
         return Some(format!("`{field}` of an `{FIELD}` is not supported: leave it out"));
+    }
+    if let Some(much) = too_much(object) {
+        return Some(format!("`{FIELD}` has {much}"));
     }
     let listed = |field: &str| components_in(object.as_object().and_then(|object| object.get(field)));
     let text = |component: &Object, field: &str| -> String {
@@ -130,21 +134,37 @@ pub(super) fn framed(
         };
         let text = texts.join("\n");
         let is_fixed = |name: &String| UNSAID.contains(&&**name) || (&**name == INSTRUCTIONS && instructions.is_none());
-        let said = if names(&text).iter().all(is_fixed) {
+        let fixed = if names(&text).iter().all(is_fixed) { fixed(&text) } else { None };
+        let said = match fixed {
             // A message that says nothing is none.
-            match template::rendered(&text, true, |_| nothing()).evaluate(&State::default()) {
-                Ok(Value::Text(text)) if text.trim().is_empty() => continue,
-                Ok(fixed) => Expression::Value(fixed),
-                Err(_) => continue,
-            }
-        } else {
-            template::rendered(&text, true, |name| match name {
+            Some(Ok(text)) if text.trim().is_empty() => continue,
+            Some(Ok(text)) => Expression::Value(Value::text(text)),
+            Some(Err(_)) => continue,
+            None => template::rendered(&text, true, |name| match name {
                 INSTRUCTIONS => instructions.cloned().unwrap_or_else(nothing),
                 name if UNSAID.contains(&name) => nothing(),
                 name => input(name),
-            })
+            }),
         };
         parts.push(PromptPart::text(format!("`{FIELD}`"), speaker, said));
     }
     parts
+}
+
+/// What a text says all of whose names stand for nothing; none if that is not known without running it at length.
+fn fixed(text: &str) -> Option<Result<String, String>> {
+    match jinja(text) {
+        Some(Ok(template)) => {
+            let names = template.names();
+            let values: Object = names.iter().map(|name| (Key::from(name.as_str()), Value::from(""))).collect();
+            template.render_briefly(&values)
+        }
+        _ => {
+            let literal = |piece| match piece {
+                Piece::Literal(text) => Some(text),
+                Piece::Name(_) => None,
+            };
+            Some(Ok(pieces(text).filter_map(literal).collect()))
+        }
+    }
 }

@@ -6,7 +6,7 @@ use hotcell_graph::{Key, Value};
 
 use super::site::Site;
 use super::{Lowering, template};
-use crate::agent_spec::prompts::{PromptMessage, fields_besides, messages};
+use crate::agent_spec::prompts::{PromptMessage, fields_besides, messages, too_much};
 use crate::agent_spec::templates::jinja;
 use crate::agent_spec::wayflow::HISTORY;
 
@@ -77,6 +77,10 @@ impl<'c> Lowering<'c> {
         if let Some(field) = fields_besides(object, PROMPT_FIELDS).first() {
             let problem = format!("`{field}` of a `{FIELD}` is not supported: `messages` and `response_format` are");
             self.refuse_field(component, FIELD, problem);
+            return None;
+        }
+        if let Some(much) = too_much(object) {
+            self.refuse_field(component, FIELD, format!("`{FIELD}` has {much}"));
             return None;
         }
         let mut parts = Vec::new();
