@@ -15,7 +15,7 @@ use crate::template::Lookup;
 use crate::types::to_text;
 use crate::value::{Key, List, Object, Value, parse_json};
 
-/// Bytes of a text of which one match is wanted.
+/// Bytes of a text of which one match, or the JSON in it, is wanted.
 const LONGEST: usize = 1 << 20;
 /// Bytes of a text of which all matches are wanted: how long that takes may grow with the square of it.
 const LONGEST_OF_ALL: usize = 64 << 10;
@@ -121,6 +121,12 @@ impl Drawn {
             Drawn::Matches { text, pattern, which } => pattern.matches(&to_text(&text.evaluate(scope)?), *which),
             Drawn::InJson { text, path } => {
                 let text = to_text(&text.evaluate(scope)?);
+                if text.len() > LONGEST {
+                    let size = text.len();
+                    return Err(NoValue::Unfit(format!(
+                        "a text with JSON in it has {LONGEST} bytes at most, not {size}"
+                    )));
+                }
                 let found = json_values(&text).find_map(|value| path.follow(&value).filter(is_given).cloned());
                 found.ok_or_else(|| NoValue::Absent(format!("`{path}` of the JSON in the text")))
             }
@@ -373,6 +379,9 @@ mod tests {
         assert_eq!(at(".thought").unwrap(), r#""t""#);
         assert_eq!(at(".n[1].x").unwrap(), "2");
         assert!(matches!(at(".missing"), Err(NoValue::Absent(_))));
+        let long = said(&format!("{{\"a\": \"{}\"}}", "b".repeat(LONGEST)));
+        let path = ValuePath::parse(".a").unwrap();
+        assert!(matches!(drawn(Drawn::InJson { text: long, path }), Err(NoValue::Unfit(_))));
     }
 
     #[test]

@@ -18,6 +18,9 @@ const DOT_IS_ALL: u64 = 16;
 const UNICODE: u64 = 32;
 const IS_VERBOSE: u64 = 64;
 
+/// Paths into one text or list, which is read for each of them.
+const MOST_PATHS: usize = 100;
+
 impl<'c> Lowering<'c> {
     /// A node that searches a text for a pattern.
     pub(super) fn regex_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
@@ -94,6 +97,10 @@ impl<'c> Lowering<'c> {
         field: &str,
         object: &'v Object,
     ) -> Option<Vec<(&'v str, ValuePath)>> {
+        if object.len() > MOST_PATHS {
+            self.refuse_field(component, field, format!("`{field}` has more than {MOST_PATHS} paths"));
+            return None;
+        }
         let mut paths = Vec::new();
         for (name, text) in object.iter() {
             let text = text.as_text().unwrap_or_default();
