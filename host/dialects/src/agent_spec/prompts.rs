@@ -161,8 +161,9 @@ mod tests {
     #[test]
     fn a_prompt_has_so_many_messages_and_placeholders() {
         let names = |from: usize| (from..from + 600).map(|number| format!("{{{{a{number}}}}}")).collect::<String>();
-        assert_eq!(much(&vec!["x".to_owned(); 256]), None);
-        assert_eq!(much(&vec!["x".to_owned(); 257]).as_deref(), Some("more than 256 messages"));
+        let many = |count: usize| vec!["x".to_owned(); count];
+        assert_eq!(much(&many(256)), None);
+        assert_eq!(much(&many(257)).as_deref(), Some("more than 256 messages"));
         assert_eq!(much(&[names(0), names(0)]), None, "each counts once");
         assert_eq!(much(&[names(0), names(600)]).as_deref(), Some("more than 1000 placeholders"));
     }
