@@ -55,12 +55,17 @@ async fn json(request: Request, server: &Server) -> Result<Vec<u8>, Problem> {
     }
     let settings = server.settings();
     let bytes = read(request, settings.largest_body, settings.body_within).await?;
-    match serde_json::from_slice::<Distinct>(&bytes) {
-        // What is no JSON is told by whoever reads it.
+    check_members(&bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses a body in which an object has a member twice. What is no JSON is told by whoever reads it.
+pub(crate) fn check_members(body: &[u8]) -> Result<(), Problem> {
+    match serde_json::from_slice::<Distinct>(body) {
         Err(error) if error.is_data() => {
             Err(Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be used: {error}")))
         }
-        _ => Ok(bytes),
+        _ => Ok(()),
     }
 }
 

@@ -10,10 +10,11 @@ use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::body::posted;
 use super::reply::{Refused, documented};
 use super::tend::tend;
 use super::webhook::take_text;
-use crate::api::extract::read;
+use crate::api::extract::check_members;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 
@@ -68,8 +69,8 @@ async fn callback(
         Ok((entries.len() as u64, callback_of(&entries, &token)))
     };
     let (mut written, mut name) = waits().await?;
-    let largest = usize::try_from(mesh.settings.webhooks.max_payload_bytes).unwrap_or(usize::MAX);
-    let body = read(request, largest, server.settings().body_within).await?;
+    let body = posted(&server, mesh, request).await?;
+    check_members(&body)?;
     let refuse = |detail: String| Problem::new(StatusCode::BAD_REQUEST, detail);
     let mut body: Map<String, Value> = match serde_json::from_slice(&body) {
         Ok(Value::Object(body)) => body,

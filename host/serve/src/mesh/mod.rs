@@ -5,6 +5,7 @@
 //! is done once, whoever works on the run and however often the server ends in between.
 
 mod begin;
+mod body;
 mod callback;
 mod channels;
 mod escalate;

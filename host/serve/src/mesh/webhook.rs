@@ -13,6 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::begin::{At, Task, admit, begin, busy, check_system};
+use super::body::posted;
 use super::people::{self, Answer};
 use super::reply::{Refused, documented, unsigned};
 use super::request::{is_dual, new_session, reply};
@@ -22,7 +23,7 @@ use super::signature::{Rules, Signed, verify};
 use super::tenant::Tenant;
 use super::{Mesh, end_sessions, secret};
 use crate::answerer::Answerer;
-use crate::api::extract::read;
+use crate::api::extract::check_members;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 
@@ -64,6 +65,7 @@ impl Came {
 
     /// The body, which has to be an object.
     pub(super) fn object(&self) -> Result<Map<String, Value>, Problem> {
+        check_members(&self.body)?;
         match serde_json::from_slice(&self.body) {
             Ok(Value::Object(object)) => Ok(object),
             Ok(_) => Err(Problem::unprocessable("the body has to be an object")),
@@ -123,8 +125,7 @@ async fn webhook(
         return Err(problem.with("retry_after", wait).into());
     }
     let headers = request.headers().clone();
-    let largest = usize::try_from(limits.max_payload_bytes).unwrap_or(usize::MAX);
-    let body = read(request, largest, server.settings().body_within).await?;
+    let body = posted(&server, mesh, request).await?;
     let came = Came { headers, sender: peer.address(), body };
     let is_signed = came.signed(&server, mesh)?;
     let may_be_unsigned = !mesh.settings.is_production && came.sender.is_loopback();

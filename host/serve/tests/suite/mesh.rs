@@ -133,6 +133,8 @@ async fn what_cannot_be_begun_leaves_no_session() {
         assert_eq!(problem(call(body.clone())).await["status"], status, "{body}");
     }
     assert_eq!(problem(desk.post("/webhook/stori", json!({}))).await["status"], 404);
+    let twice = desk.client.post(format!("{}/webhook/story", desk.url)).body(r#"{"session_id":"a","session_id":"b"}"#);
+    assert!(problem(twice).await.to_string().contains("`session_id` is there twice"));
     assert_eq!(problem(desk.get("/api/sessions/nobody/history")).await["status"], 404);
     assert_eq!(ok(desk.get("/api/sessions/")).await, json!({ "sessions": [] }));
     assert!(desk.model.requests().is_empty());

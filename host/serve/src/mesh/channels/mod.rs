@@ -28,10 +28,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::begin::check_system;
+use super::body::posted;
 use super::meshes::Mesh;
 use super::reply::Refused;
 use super::served::Served;
-use crate::api::extract::read;
+use crate::api::extract::check_members;
 use crate::api::params::Query;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -209,11 +210,11 @@ async fn received(
     let (agent, channel) = find(&mesh, provider, &agent)?;
     limit(&server, &mesh, provider, &agent.name, &peer)?;
     let headers = request.headers().clone();
-    let largest = usize::try_from(mesh.settings.webhooks.max_payload_bytes).unwrap_or(usize::MAX);
-    let body = read(request, largest, server.settings().body_within).await?;
+    let body = posted(&server, &mesh, request).await?;
     let is_near = peer.address().is_loopback();
     verify(&server, &mesh, provider, (&agent.name, &channel), (&headers, &body, is_near)).await?;
     peer.is_known();
+    check_members(&body)?;
     let unreadable = |reason: String| Problem::new(StatusCode::BAD_REQUEST, reason);
     let text = std::str::from_utf8(&body).map_err(|_| unreadable("the body is not valid UTF-8".to_owned()))?;
     let received = adapter::receive(&mesh, provider, &channel, text).await;
