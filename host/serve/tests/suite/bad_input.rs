@@ -28,6 +28,9 @@ async fn everything_that_is_not_answered_is_a_problem() {
     for body in [r#"{"input":"x","input":"y"}"#, r#"{"input":{"a":[{"b":1,"b":1}]}}"#] {
         let refused = problem(desk.client.post(&run).header("content-type", "application/json").body(body)).await;
         assert!(refused["status"] == 400 && refused.to_string().contains("is there twice"), "{refused}");
+        let mcp = format!("{}/mcp", desk.url);
+        let refused = problem(desk.client.post(mcp).header("content-type", "application/json").body(body)).await;
+        assert!(refused["status"] == 400 && refused.to_string().contains("is there twice"), "{refused}");
     }
     let bytes = desk.client.post(&run).header("content-type", "application/json").body(vec![0xff, 0xfe, b'{', b'}']);
     assert_eq!(problem(bytes).await["status"], 400);

@@ -162,6 +162,7 @@ async fn respond(
     let (parts, body) = request.into_parts();
     let settings = server.settings();
     let body = extract::read(Request::new(body), settings.largest_body, settings.body_within).await?;
+    extract::check_members(&body)?;
     let mut response = mcp.respond(Request::from_parts(parts, Body::from(body))).await;
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
     if is_json && !response.status().is_success() {
