@@ -116,9 +116,13 @@ mod tests {
 
     #[test]
     fn what_is_larger_searches_less() {
-        for (expression, expected) in
-            [("a", Some(1)), (r"\w", Some(8)), (r"(?:a{100}){100}", Some(64)), ("(?:a{1000}){1000}", None), ("(", None)]
-        {
+        for (expression, expected) in [
+            ("a", Some(1)),
+            ("(?:a{10}){100}", Some(8)),
+            ("(?:a{100}){100}", Some(64)),
+            ("(?:a{1000}){1000}", None),
+            ("(", None),
+        ] {
             assert_eq!(weight(expression), expected, "{expression}");
         }
         let small = Search::new("a", |_| {}).expect("an expression");
