@@ -34,6 +34,25 @@
 //!
 //! What is wrong with an agent is a [`LoadFailure`], whose [`Diagnostic`]s have places in its file.
 //!
+//! What [`HostOptions`] leave out is as on the command line: the table of [`Prices`] that ships with hotcell, the time of the machine, and what the user's
+//! `config.toml` says of signatures and recordings.
+//!
+//! ```
+//! use hotcell_embed::{Host, HostOptions, Price, Prices, RecordSettings, SignaturePolicy};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = HostOptions {
+//!     prices: Some(Prices::of([("own:small".to_owned(), Price { input: 0.1, output: 0.4 })])),
+//!     record: Some(RecordSettings { on: Some(false), ..RecordSettings::default() }),
+//!     signatures: Some(SignaturePolicy { required: true, ..SignaturePolicy::default() }),
+//!     ..HostOptions::isolated()
+//! };
+//! Host::new(options)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Answer and resume
 //!
 //! A run that asks a person waits in the journal, for as long as it takes. Whoever is there at once is [`People`] of the session.
@@ -172,11 +191,12 @@
 //! ```
 
 pub use hotcell_runtime::diagnostic::Diagnostic;
-pub use hotcell_runtime::plugins::Trust;
+pub use hotcell_runtime::plugins::{RecordSettings, SignaturePolicy, Trust};
 pub use hotcell_runtime::{
-    Agent, CancellationToken, ComponentsFile, Dialect, Environment, Event, FunctionCall, Host, HostError, HostOptions,
-    JournalChoice, JournalError, LoadFailure, Loading, ModelSource, Nobody, NodeFailure, Observer, OfferError, Offered,
-    OfferedFunction, OnProgress, OpenQuestion, Outcome, People, Progress, Question, RunError, RunId, RunInput, RunPage,
-    RunQuery, RunRecord, RunReport, RunStatus, RunStore, RunSummary, Session, StoresChoice, ToolSpec, Turn, Which,
-    called_with, compile_in_processes, diagnostic_json, input_schema, report_json,
+    Agent, CancellationToken, Clock, ComponentsFile, Counted, Dialect, Environment, Event, FunctionCall, Host,
+    HostError, HostOptions, JournalChoice, JournalError, LoadFailure, Loading, ModelSource, Nobody, NodeFailure,
+    Observer, OfferError, Offered, OfferedFunction, OnProgress, OpenQuestion, Outcome, People, Price, Prices, Progress,
+    Question, RunError, RunId, RunInput, RunPage, RunQuery, RunRecord, RunReport, RunStatus, RunStore, RunSummary,
+    Session, StoresChoice, SystemClock, ToolSpec, Turn, Which, called_with, compile_in_processes, diagnostic_json,
+    input_schema, report_json,
 };
