@@ -4,12 +4,11 @@ use hotcell_graph::Value;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::json_schema::{JsonSchema, SchemaProblem};
 
-use crate::document::Need::Optional;
-use crate::document::{Fields, Kind, Node, Place};
+use crate::document::{Fields, Kind, Need, Node, Place};
 
 /// Reads the field `name`, with its node; none if it is left out or wrong.
-pub(crate) fn read<'d>(fields: &mut Fields<'_, 'd>, name: &'static str) -> Option<(&'d Node, Value)> {
-    let node = fields.node(name, Optional)?;
+pub(crate) fn read<'d>(fields: &mut Fields<'_, 'd>, name: &'static str, need: Need) -> Option<(&'d Node, Value)> {
+    let node = fields.node(name, need)?;
     let reader = fields.reader();
     if !matches!(node.kind, Kind::Map(_)) {
         reader.wrong_type(node, &format!("`{name}`"), "a mapping", fields.owner());

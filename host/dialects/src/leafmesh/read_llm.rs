@@ -221,7 +221,7 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
 
 /// The JSON schema of a reply, with or without the envelope that some providers take.
 fn response_format(fields: &mut Fields<'_, '_>) -> Option<hotcell_graph::Value> {
-    let (node, value) = json_schema::read(fields, "response_format")?;
+    let (node, value) = json_schema::read(fields, "response_format", Optional)?;
     let inner = node.get("json_schema").and_then(|entry| entry.value.get("schema")).map(|entry| entry.value.to_value());
     Some(inner.unwrap_or(value))
 }

@@ -261,6 +261,7 @@ impl Lowering<'_, '_, '_> {
             prompt: prompt.into_iter().collect::<Option<_>>()?,
             tools,
             reply_schema: call.schema.clone(),
+            enforced_by: Some("response_format"),
             retry: call.retry.clone(),
             ..agent_loop()
         };

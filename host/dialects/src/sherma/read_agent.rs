@@ -35,9 +35,9 @@ pub(super) fn agent(reader: &Reader<'_>, entry: &Entry, surroundings: &dyn Surro
     let node = reader.document().root.get("agents")?.value.get(&entry.key).map(|entry| &entry.value)?;
     let owner = Owner { what: format!("the agent `{}`", entry.key), node: None, place: entry.key_place };
     let mut fields = reader.fields(node, owner)?;
-    let input_schema = json_schema::read(&mut fields, "input_schema").map(|(_, schema)| schema);
+    let input_schema = json_schema::read(&mut fields, "input_schema", Optional).map(|(_, schema)| schema);
     // It is about structured parts of answers to other agents; what a run gives is a text.
-    json_schema::read(&mut fields, "output_schema");
+    json_schema::read(&mut fields, "output_schema", Optional);
     let state = fields.entry("state", Optional).map(|entry| state(reader, entry)).unwrap_or_default();
     let mut agent = Agent {
         name,
@@ -288,7 +288,7 @@ fn call_llm(fields: &mut Fields<'_, '_>, retry: Option<Spanned<Retry>>) -> CallL
         if let Some(mut fields) = reader.fields(&entry.value, owner) {
             fields.text("name", Optional);
             fields.text("description", Optional);
-            call.schema = fields.entry("schema", Required).map(|entry| entry.value.to_value());
+            call.schema = json_schema::read(&mut fields, "schema", Required).map(|(_, schema)| schema);
             fields.finish(|_| None);
         }
     }

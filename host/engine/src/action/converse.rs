@@ -20,6 +20,7 @@ use thiserror::Error;
 use super::Performed;
 use super::answer_calls::{as_written, within_reach};
 use super::model::{Asked, Unanswered, ask, pause};
+use super::read_value::{Schema, unfenced};
 use crate::action::converse::telling::Telling;
 use crate::context::Interruption;
 use crate::event::Event;
@@ -179,6 +180,11 @@ async fn request(
         }
         _ => (0, models.len() - 1),
     };
+    let enforced = match (action.enforced_by, &action.output_schema) {
+        // A summary is not held to what the reply is held to.
+        (Some(setting), Some(schema)) if question.output_schema.is_some() => Some((setting, Schema::compile(schema)?)),
+        _ => None,
+    };
     let mut settings = models[model].or(&defaults);
     let mut first_attempt = 1;
     loop {
@@ -196,7 +202,12 @@ async fn request(
         };
         let (error, worth_it, status) = match ask(turn, asked).await {
             Ok(reply) if action.needs_text && is_empty(&reply) => (NO_OUTPUT.to_owned(), true, None),
-            Ok(reply) => return Ok((reply, model)),
+            Ok(mut reply) => {
+                match enforced.as_ref().and_then(|(setting, schema)| misfit(setting, schema, &mut reply)) {
+                    None => return Ok((reply, model)),
+                    Some(problem) => (problem, matches!(action.retry.on, RetryOn::Any), None),
+                }
+            }
             Err(Unanswered::Stopped(stop)) => return Err(stop),
             Err(Unanswered::Refused(error)) => {
                 let status = match &error {
@@ -222,6 +233,15 @@ async fn request(
         turn.attempts += 1;
         turn.emit(&Event::ModelRetried { node: &turn.node, error: &error, attempt: turn.attempts });
     }
+}
+
+/// Why a reply is not the JSON that it has to be. One that is loses the fence around it.
+fn misfit(setting: &str, schema: &Schema, reply: &mut Reply) -> Option<String> {
+    if let Err(problem) = schema.read(&reply.content) {
+        return Some(format!("the reply does not fit `{setting}`: {problem}"));
+    }
+    reply.content = unfenced(&reply.content).to_owned();
+    None
 }
 
 fn is_empty(reply: &Reply) -> bool {

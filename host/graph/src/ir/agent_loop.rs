@@ -50,6 +50,8 @@ pub struct AgentLoop {
     pub arguments: KeptArguments,
     /// A JSON schema that the text of each reply has to follow, which the provider is told
     pub reply_schema: Option<Value>,
+    /// The setting of the source, for errors, by which a reply is refused that does not follow that schema; none if it is only told
+    pub enforced_by: Option<&'static str>,
     /// Whether a reply without text and without calls is refused
     pub needs_text: bool,
     /// Texts that replies may not have. A reply that has one is neither shown nor kept
@@ -92,6 +94,7 @@ impl Default for AgentLoop {
             tool_failure_is_fatal: false,
             arguments: KeptArguments::Values,
             reply_schema: None,
+            enforced_by: None,
             needs_text: false,
             forbidden: Forbidden::default(),
             exit: None,

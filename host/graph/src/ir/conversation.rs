@@ -32,6 +32,8 @@ pub struct ConverseAction {
     pub arguments: KeptArguments,
     /// A JSON schema that the text of the answer has to follow
     pub output_schema: Option<Value>,
+    /// The setting of the source, for errors, by which an answer is refused that does not follow that schema; none if it is only told
+    pub enforced_by: Option<&'static str>,
     /// Whether a reply without text and without calls is refused
     pub needs_text: bool,
     /// Texts that no reply may have

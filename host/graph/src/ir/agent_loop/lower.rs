@@ -88,6 +88,7 @@ impl AgentLoop {
             tools: self.tools.clone(),
             arguments: self.arguments,
             output_schema: self.reply_schema.clone(),
+            enforced_by: self.enforced_by,
             needs_text: self.needs_text,
             forbidden: self.forbidden.clone(),
             attempts: None,
