@@ -208,7 +208,6 @@ impl Schedule {
         };
         let round = round + u32::from(counts);
         let visit = self.visits[node.as_usize()] + 1;
-        self.visits[node.as_usize()] = visit;
         let state = branch.state.clone();
         let refused = match &graph.limits {
             limits if limits.visits_per_node.as_ref().is_some_and(|cap| visit > cap.visits) => {
@@ -226,6 +225,8 @@ impl Schedule {
             self.tokens.push(Token::at(Place::Waiting(node), branch, from, round));
             return Err(error);
         }
+        // Whoever asks again gets the same answer: a start that is refused is no visit.
+        self.visits[node.as_usize()] = visit;
         self.turns += 1;
         self.running += 1;
         self.failed.remove(&node);
