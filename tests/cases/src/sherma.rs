@@ -1,11 +1,12 @@
 //! Plays a case of the sherma dialect: as [`crate::loki`] does, with conversations that go on from turn to turn.
 
+use hotcell_graph::conversation::last_reply;
 use hotcell_graph::{List, Object, Value};
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::ir::Graph;
 use hotcell_runtime::{Agent, Environment, Host, HostOptions};
 
-use crate::case_file::CaseFile;
+use crate::case_file::{CaseFile, Status};
 use crate::given::{environment, turns};
 use crate::loki::{PlayError, of_flows, rejected, run_turns, with_causes};
 use crate::observed::{ModelExchange, Observed};
@@ -65,6 +66,11 @@ fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayEr
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
     let mut observed = run_turns(case, host, agent, world, stage, turns(case)?).await?;
     only_written(&mut observed, &agent.graph);
+    // The output is the last reply in the conversation, and one is there while a person is asked.
+    if observed.status == Status::Interrupted {
+        let messages = observed.state.as_object().and_then(|state| state.get("messages")).and_then(Value::as_list);
+        observed.output = messages.and_then(last_reply).map(str::to_owned);
+    }
     observed.state = in_words_of_cases(&observed.state);
     Ok(observed)
 }
