@@ -268,18 +268,20 @@ impl Function {
             Function::UpperAscii => produced(evaluation, text(0)?.to_ascii_uppercase()),
             Function::Template => {
                 let Value::Object(values) = second else { return Err(self.wrong(second, VALUES.wanted)) };
+                let longest = values.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
                 let mut made = String::new();
                 let mut rest = text(0)?;
                 while let Some((before, after)) = rest.split_once("${") {
                     made.push_str(before);
-                    let Some((name, after)) = after.split_once('}') else {
+                    // No name is longer, and one for which nothing is given is text.
+                    let end = after.bytes().take(longest + 1).position(|byte| byte == b'}');
+                    evaluation.step(end.unwrap_or(longest))?;
+                    let given = end.and_then(|end| Some((values.get(&after[..end])?, &after[end + 1..])));
+                    let Some((value, after)) = given else {
                         made.push_str("${");
                         rest = after;
                         continue;
                     };
-                    let value = values.get(name).ok_or_else(|| {
-                        EvaluationError::new(format!("`template`: nothing is given for `${{{name}}}`"))
-                    })?;
                     let value = display(value);
                     evaluation.produce(value.len())?;
                     made.push_str(&value);

@@ -74,6 +74,7 @@ fn values_and_functions() {
         (r#"default(n, 5) + 1"#, "4"),
         (r#" default(gone, 5) + 1"#, "6"),
         (r#"template("Dear ${who}, ${n} $x ${", {"who": "Bo", "n": [1, true]})"#, r#""Dear Bo, [1,true] $x ${""#),
+        (r#"template("${a} ${b${a}} ${}", {"a": "x"})"#, r#""x ${bx} ${}""#),
         (r#"jsonValid(raw) && !jsonValid("{")"#, "true"),
         (r#""a,b,,c".split(",")"#, r#"["a","b","","c"]"#),
         (r#"join(["a", "b"], "-") + ["x"].join() + ["", "y"].join(",")"#, r#""a-bx,y""#),
