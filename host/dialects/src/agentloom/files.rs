@@ -187,6 +187,12 @@ impl<'s> Files<'s> {
 
     /// The text of a file that is named beside others.
     pub(super) fn text(&self, path: &str) -> Result<Arc<str>, Unavailable> {
-        self.surroundings.read(&self.resolve(path), None)
+        self.text_of(&self.resolve(path))
+    }
+
+    /// The text of a file, without the byte order mark that some editors put before it.
+    pub(super) fn text_of(&self, path: &str) -> Result<Arc<str>, Unavailable> {
+        let text = self.surroundings.read(path, None)?;
+        Ok(text.strip_prefix('\u{feff}').map_or_else(|| Arc::clone(&text), Arc::from))
     }
 }

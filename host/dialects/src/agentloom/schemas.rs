@@ -129,7 +129,7 @@ fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Op
         candidates.push(in_schemas);
     }
     for file in &candidates {
-        let beside = files.text(file).or_else(|_| files.surroundings.read(file, None));
+        let beside = files.text(file).or_else(|_| files.text_of(file));
         let Ok(text) = beside else { continue };
         match parsed(&text) {
             Ok(schema) => return Some(schema),

@@ -311,18 +311,28 @@ fn llm(fields: &mut Fields<'_, '_>) -> Body {
 
 fn rag(fields: &mut Fields<'_, '_>) -> Body {
     elsewhere::of_rag_node(fields);
-    let documents = fields.entry("documents", Required);
-    let documents_span = documents.map(|entry| fields.reader().span(entry.key_place));
-    let documents = documents
-        .and_then(|entry| fields.reader().texts(&entry.value, "documents", fields.owner()))
-        .unwrap_or_default();
+    let entry = fields.entry("documents", Required);
+    let documents = entry.and_then(|entry| fields.reader().texts(&entry.value, "documents", fields.owner()));
+    let documents_span = documents.as_ref().and(entry).map(|entry| fields.reader().span(entry.key_place));
+    let query = fields.text("query", Optional);
+    let embedding_model = fields.text("embedding_model", Optional);
+    let chunk_size = at_least_one(fields, "chunk_size", "a chunk would hold nothing");
+    let chunk_overlap = fields.count("chunk_overlap", Optional).map(|count| count.value);
+    let build = [
+        ("embedding_model", embedding_model.is_some()),
+        ("chunk_size", chunk_size.is_some()),
+        ("chunk_overlap", chunk_overlap.is_some()),
+    ];
+    let is_written = |entry: &Entry| entry.value.kind != Kind::Null;
+    let is_misread = build.into_iter().any(|(name, is_read)| !is_read && fields.pass(name).is_some_and(is_written));
     Body::Rag(Box::new(Rag {
-        documents,
+        documents: documents.unwrap_or_default(),
         documents_span,
-        query: fields.text("query", Optional),
-        embedding_model: fields.text("embedding_model", Optional),
-        chunk_size: at_least_one(fields, "chunk_size", "a chunk would hold nothing"),
-        chunk_overlap: fields.count("chunk_overlap", Optional).map(|count| count.value),
+        query,
+        embedding_model,
+        chunk_size,
+        chunk_overlap,
+        is_misread,
         retrieval: Retrieval {
             top_k: at_least_one(fields, "top_k", "nothing would be retrieved"),
             timeout: duration(fields, "timeout").unwrap_or(RAG_TIMEOUT),

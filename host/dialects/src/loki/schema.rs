@@ -202,12 +202,14 @@ pub(super) struct Schema {
 #[derive(Debug)]
 pub(super) struct Rag {
     pub(super) documents: Vec<SourceText>,
-    /// Where `documents` is written; none if it is not, which was reported
+    /// Where `documents` is written; none if it is not, or is no list, which was reported
     pub(super) documents_span: Option<Span>,
     pub(super) query: Option<SourceText>,
     pub(super) embedding_model: Option<SourceText>,
     pub(super) chunk_size: Option<u32>,
     pub(super) chunk_overlap: Option<u32>,
+    /// Whether one of these three is written and of no use, which was reported
+    pub(super) is_misread: bool,
     pub(super) retrieval: Retrieval,
 }
 

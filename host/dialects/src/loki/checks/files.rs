@@ -146,7 +146,7 @@ fn can_be_built(check: &Check<'_>, node: &Node, rag: &Rag) {
         ("chunk_overlap", rag.chunk_overlap.is_some()),
     ];
     let missing: Vec<&str> = fields.into_iter().filter(|(_, is_set)| !is_set).map(|(name, _)| name).collect();
-    if missing.is_empty() || rag.documents.is_empty() {
+    if missing.is_empty() || rag.documents.is_empty() || rag.is_misread {
         return;
     }
     let message = format!(
