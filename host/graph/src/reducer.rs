@@ -61,6 +61,9 @@ pub enum ReducerError {
         /// What that is
         found: String,
     },
+    /// What was written is not a message
+    #[error("{0}")]
+    Message(String),
     /// The value has no such place
     #[error("{0}")]
     Place(String),
@@ -113,7 +116,7 @@ impl Reducer {
             self.accepts(current.unwrap_or(&empty), "current value")?;
             let conversation = current.and_then(Value::as_list).cloned().unwrap_or_default();
             let added = conversation::add(&conversation, &written);
-            return added.map(Value::List).map_err(|found| self.error("written value", found));
+            return added.map(Value::List).map_err(ReducerError::Message);
         }
         if self == Reducer::Place {
             let Some((place, value)) = as_placed(&written) else { return Ok(written) };
