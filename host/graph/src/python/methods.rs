@@ -102,6 +102,7 @@ pub(super) fn call(function: Function, arguments: &[Value]) -> Result<Value, Str
         (Function::Abs, Some(value)) => match value {
             Value::Number(number) if number.to_f64() < 0.0 => minus(value),
             Value::Number(_) => Ok(value.clone()),
+            Value::Bool(value) => Ok(Value::from(i64::from(*value))),
             other => Err(format!("`abs` takes a number, not {}", kind(other))),
         },
         (Function::Min | Function::Max, Some(_)) => extreme(function, arguments),

@@ -47,6 +47,7 @@ fn values_are_those_of_python() {
         ("state.n - 1 + 0.5", "4.5"),
         ("-state.n", "-5"),
         ("abs(-3) + max(1, 2) + min([4, 5])", "9"),
+        ("abs(True) + abs(False)", "1"),
         ("int('42') + int(3.9)", "45"),
         ("float('1.5')", "1.5"),
         ("str(state.b) + str(state.user)", "True{'name': 'Ann', 'tags': ['a']}"),
