@@ -222,9 +222,12 @@ impl Desk {
         let serving = tokio::spawn(async move { server.serve(listener, stop).await.expect("served") });
         let desk =
             Desk { folder, url, client: client(), model, model_url, clock, trust, shutdown, serving: Some(serving) };
-        while desk.get("/ready").send().await.expect("a reply").status() != 200 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        // A server that cuts slow clients off may do so with this one.
+        until_async("the server is ready", async || {
+            assert!(!desk.serving.as_ref().is_some_and(JoinHandle::is_finished), "the server has ended");
+            desk.get("/ready").send().await.is_ok_and(|reply| reply.status() == 200)
+        })
+        .await;
         desk
     }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::desk::{Model, client, ok};
+use crate::desk::{Model, client, ok, until_async};
 
 pub(crate) const ACME: &str = "acme";
 pub(crate) const UMBRA: &str = "umbra";
@@ -96,9 +96,10 @@ impl Premises {
         let stop = shutdown.clone();
         let serving = Some(tokio::spawn(async move { site.serve(listener, stop).await.expect("served") }));
         let premises = Premises { folder, url, client: client(), model, clock, shutdown, serving };
-        while premises.ask(Method::GET, "/ready", None).send().await.expect("a reply").status() != 200 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        until_async("the server is ready", async || {
+            premises.ask(Method::GET, "/ready", None).send().await.expect("a reply").status() == 200
+        })
+        .await;
         premises
     }
 
