@@ -372,6 +372,12 @@ pub(crate) async fn problem(request: RequestBuilder) -> Value {
     problem
 }
 
+/// The replies to requests that are all made at once.
+pub(crate) async fn at_once(requests: impl Iterator<Item = RequestBuilder>) -> Vec<reqwest::Response> {
+    let replies = futures::future::join_all(requests.map(RequestBuilder::send)).await;
+    replies.into_iter().map(|reply| reply.expect("a reply")).collect()
+}
+
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Told {
