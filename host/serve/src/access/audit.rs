@@ -106,7 +106,8 @@ mod tests {
             audit.note(&Caller::Unknown, None, &Method::GET, "/runs", StatusCode::UNAUTHORIZED);
         }
         let of_unknown = lines();
-        assert!((1..10).contains(&of_unknown), "{of_unknown}");
+        // One a second: however long this machine takes for that, it is no line for each.
+        assert!((1..500).contains(&of_unknown), "{of_unknown}");
         for _ in 0..20 {
             audit.note(&Caller::Key("a".to_owned()), None, &Method::POST, "/runs", StatusCode::OK);
         }
