@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::access::key;
-use crate::clients::drive;
+use crate::clients::{Port, drive};
 use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok};
 
 /// A request in a version, as JSON-RPC.
@@ -45,10 +45,10 @@ fn message(text: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a2a_proof_and_a2a_sdk_drive_both_bindings_and_both_versions() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\"]\n");
+    let port = Port::reserve();
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{}\"]\n", port.number());
     let desk = Desk::with(&[ASK, ("ask/hotcell.toml", &grants), COUNT]).await;
-    drive("a2a_client.py", &[&desk.url, &port.to_string()]).await;
+    drive("a2a_client.py", &[&desk.url, &port.number().to_string()]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tokio::net::TcpSocket;
+
+/// A port that nobody else is given as long as this is there. A program that takes it over (`SO_REUSEADDR`) may listen there; until one
+/// does, connections are refused.
+pub(crate) struct Port(TcpSocket);
+
+impl Port {
+    pub(crate) fn reserve() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_reuseaddr(true).expect("it may be taken over");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+        Port(socket)
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.0.local_addr().expect("an address").port()
+    }
+}
+
 /// Runs a script of `clients` in Python with the address of a server and more, where `clients/install.sh` has installed what it needs.
 pub(crate) async fn drive(script: &str, arguments: &[&str]) {
     let python = installed("bin/python");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::drive;
+use crate::clients::{Port, drive};
 use crate::desk::{Desk, ok, problem};
 use crate::mesh::{MESH, settled_in};
 
@@ -91,9 +91,8 @@ async fn the_only_mesh_has_the_plain_addresses_and_its_own() {
 /// The servers of others, where `clients/install.sh` has installed them: `langgraph dev`, and agents of `a2a-sdk`.
 #[tokio::test(flavor = "multi_thread")]
 async fn connectors_talk_with_the_real_servers_of_langgraph_and_a2a() {
-    // All at once, so that no two are the same.
-    let free = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let [graphs, new, old] = free.map(|free| free.local_addr().expect("an address").port());
+    let reserved = [(); 3].map(|()| Port::reserve());
+    let [graphs, new, old] = reserved.each_ref().map(Port::number);
     let agent = |name: &str, framework: &str, setting: &str, port: u16| {
         let config = format!("{{{setting}: 'http://127.0.0.1:{port}', poll_interval: 0.2}}");
         format!(

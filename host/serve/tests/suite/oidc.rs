@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use tokio::net::TcpListener;
 
+use crate::clients::Port;
 use crate::desk::{ok, problem};
 use crate::site::{ACME, Premises, Setup, UMBRA};
 
@@ -253,9 +254,8 @@ async fn a_token_that_is_not_good_is_refused_however_it_is_made() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_issuer_that_does_not_answer_closes_nothing_but_its_tokens() {
-    let (issuer, gone) = (Issuer::serve().await, TcpListener::bind("127.0.0.1:0").await.expect("a port"));
-    let place = format!("http://{}", gone.local_addr().expect("an address"));
-    drop(gone);
+    let (issuer, nobody) = (Issuer::serve().await, Port::reserve());
+    let place = format!("http://127.0.0.1:{}", nobody.number());
     let written = issuer.written().replace(&issuer.url, &place);
     let premises = Premises::set_up(Setup { server: &written, files: &FILES, ..Setup::default() }).await;
     let refused = problem(premises.get("/runs", &issuer.changed(&[("iss", json!(place))]))).await;
