@@ -102,6 +102,8 @@ async fn a_question_for_certain_people_takes_answers_of_them_alone_whichever_way
     let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
     assert_eq!(ok(desk.post("/api/mesh/request", call)).await["status"], "waiting_human");
     let run = ok(desk.get("/inbox")).await["items"][0]["run_id"].as_str().unwrap().to_owned();
+    // Whoever called is answered when the question is there, and that the run waits for it is another entry.
+    desk.stands(&run, "waiting").await;
     let asked = ok(desk.get("/api/sessions/hitl")).await["sessions"][0]["requests"][0]["request_id"].clone();
     let entries = ok(desk.get(&format!("/runs/{run}/entries"))).await["entries"].clone();
     let last = entries.as_array().unwrap().last().unwrap()["seq"].clone();
