@@ -130,10 +130,14 @@ impl Theirs {
     }
 }
 
-/// The status and the text of a reply; of a stream, what of it comes at once.
+/// The status and the text of a reply; of a stream of events, what of it comes at once.
 async fn reply(request: RequestBuilder) -> (u16, String) {
     let response = request.send().await.expect("a reply");
     let status = response.status().as_u16();
+    let kind = response.headers().get("content-type");
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return (status, response.text().await.unwrap_or_default());
+    }
     let mut stream = std::pin::pin!(futures::stream::unfold(response, async |mut response| {
         let chunk = response.chunk().await.ok().flatten()?;
         Some((chunk, response))
