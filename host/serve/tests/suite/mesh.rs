@@ -1,5 +1,7 @@
 //! The documented addresses of a mesh: entry points, sessions, webhooks and people.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Events, SECRET, ok, problem, until};
@@ -35,15 +37,15 @@ pub(crate) async fn settled(desk: &Desk, session: &str, status: &str) -> Value {
 
 /// The same in the mesh whose addresses begin like this.
 pub(crate) async fn settled_in(desk: &Desk, mesh: &str, session: &str, status: &str) -> Value {
-    let mut history = Value::Null;
-    for _ in 0..1000 {
-        history = ok(desk.get(&format!("{mesh}/api/sessions/{session}/history"))).await;
+    let begun = Instant::now();
+    loop {
+        let history = ok(desk.get(&format!("{mesh}/api/sessions/{session}/history"))).await;
         if history["status"] == status {
             return history;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        assert!(begun.elapsed() < Duration::from_secs(60), "session `{session}` is not {status}: {history}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("session `{session}` is not {status}: {history}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
