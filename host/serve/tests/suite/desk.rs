@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -59,6 +60,24 @@ pub(crate) struct Model {
     requests: Arc<Mutex<Vec<Value>>>,
     replies: Arc<Mutex<VecDeque<String>>>,
     let_through: Arc<Gate>,
+    /// How many requests wait for their answers
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A request that waits for its answer, until this is dropped: also when its client is gone.
+struct Waits(Arc<AtomicUsize>);
+
+impl Waits {
+    fn begin(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        Waits(waiting.clone())
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 struct Gate(Semaphore);
@@ -84,6 +103,11 @@ impl Model {
         until("the model is asked", || self.requests().len() >= count).await;
     }
 
+    /// Waits until nobody waits for an answer: that of a request whose client is gone would be missing elsewhere.
+    pub(crate) async fn is_left_alone(&self) {
+        until("nobody waits for the model", || self.waiting.load(Ordering::SeqCst) == 0).await;
+    }
+
     pub(crate) async fn serve() -> (Self, String) {
         let model = Model::default();
         let router = Router::new().route("/chat/completions", post(complete)).with_state(model.clone());
@@ -96,12 +120,14 @@ impl Model {
 
 async fn complete(State(model): State<Model>, Json(request): Json<Value>) -> Response {
     let streams = request["stream"] == true;
+    let waits = Waits::begin(&model.waiting);
     let number = {
         let mut requests = model.requests();
         requests.push(request);
         requests.len()
     };
     model.let_through.0.acquire().await.expect("open").forget();
+    drop(waits);
     let text = model.replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let text = text.unwrap_or_else(|| format!("reply{number}"));
     let usage = json!({ "prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2 });

@@ -183,6 +183,8 @@ async fn whoever_goes_away_takes_a_run_along_only_if_they_said_so() {
                 desk.model.answers(2);
             }
             desk.stands(&run, standing).await;
+            // One that is cancelled is so before its request to the model is.
+            desk.model.is_left_alone().await;
         }
     }
 }
