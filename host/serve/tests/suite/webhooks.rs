@@ -75,8 +75,10 @@ async fn it_is_told_that_a_run_asks_and_how_it_ended() {
     // What would have been is nobody's business.
     let fork = ok(desk.post(&format!("/runs/{run}/fork"), json!({ "at": 1 }))).await;
     desk.stands(fork["run_id"].as_str().unwrap(), "waiting").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(hook.told().len(), 4);
+    // What comes after it is told, and so would be what comes of it.
+    let third = desk.begin(json!({})).await;
+    until("a third question is told", || hook.told().len() >= 5).await;
+    assert_eq!(hook.told()[4].1["data"]["run_id"], json!(third));
 }
 
 #[tokio::test(flavor = "multi_thread")]
