@@ -3,7 +3,7 @@
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem};
+use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem, until, until_async};
 use crate::mesh::MESH;
 
 fn with_key(request: RequestBuilder, key: &str) -> RequestBuilder {
@@ -81,6 +81,10 @@ async fn of_a_request_whose_reply_was_lost_the_run_is_found_again() {
     desk.model.was_asked(1).await;
     // The client goes, and so does the server: nobody was answered.
     lost.abort();
+    let log = desk.folder().join("runs.serve.audit.jsonl");
+    let told = || std::fs::read_to_string(&log).unwrap_or_default();
+    // What it answers a client of which it has not noticed that, is kept.
+    until("it is noticed that the client is gone", || told().contains("\"status\":499")).await;
     desk.stop().await;
     let desk = desk.again().await;
     desk.model.was_asked(2).await;
@@ -163,9 +167,7 @@ async fn an_answer_that_is_given_again_is_no_answer_to_what_is_asked_since() {
     let resume = |desk: &Desk| with_key(desk.post("/threads/t/runs/wait", body.clone()), "r");
     let first = ok(answer(&desk)).await;
     let asks = async |desk: &Desk| ok(desk.get("/inbox")).await["items"][0]["message"].clone();
-    while asks(&desk).await != "Two?" {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until_async("the second question is asked", async || asks(&desk).await == "Two?").await;
     desk.stop().await;
     lose_replies(&desk);
     let mut desk = desk.again().await;
