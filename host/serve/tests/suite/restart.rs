@@ -6,7 +6,7 @@ use std::time::Duration;
 use hotcell_runtime::{CancellationToken, Entry, EntryPath, Fact, Nobody, Outcome, Question, RunStore, Session};
 use serde_json::json;
 
-use crate::desk::{ASK, Desk, ECHO, Events, SLOW, ok, problem};
+use crate::desk::{ASK, Desk, ECHO, Events, SLOW, ok, problem, until_async};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_done_in_time_goes_on_at_the_next_start() {
@@ -33,17 +33,15 @@ async fn what_is_not_done_in_time_goes_on_at_the_next_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_told_to_stop_lets_runs_end_and_begins_no_more() {
-    let mut desk = Desk::set_up(&[SLOW], |settings| settings.drain = std::time::Duration::from_secs(60)).await;
+    let mut desk = Desk::set_up(&[SLOW], |settings| {
+        settings.drain = Duration::from_secs(60);
+        settings.limits.shutdown_within = Duration::from_secs(60);
+    })
+    .await;
     let run = desk.begin(json!({ "input": "x" })).await;
     desk.model.was_asked(1).await;
     desk.tell_to_stop();
-    loop {
-        let reply = desk.get("/ready").send().await.unwrap();
-        if reply.status() == 503 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until_async("it is ready no more", async || desk.get("/ready").send().await.unwrap().status() == 503).await;
     assert_eq!(problem(desk.post("/runs", json!({ "input": "x" }))).await["status"], 503);
     ok(desk.get("/health")).await;
     // A stream has begun when its head is there: from then on whoever follows a run hears its end.
@@ -129,9 +127,7 @@ async fn a_run_that_is_paused_stays_paused() {
     desk.model.was_asked(1).await;
     assert_eq!(desk.host().pause(&run).await.unwrap().status.as_str(), "running");
     // It comes from another process, as far as the run can tell, and may take a moment.
-    while !desk.kinds(&run).await.iter().any(|kind| kind == "pause_asked") {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_async("it is to pause", async || desk.kinds(&run).await.iter().any(|kind| kind == "pause_asked")).await;
     desk.model.answers(1);
     desk.stands(&run, "paused").await;
     assert_eq!(ok(desk.get(&format!("/runs/{run}"))).await["status"], "interrupted");
