@@ -155,15 +155,19 @@ pub(super) fn sse<T: Telling>(
     // Runs of this server rest when it closes, and whoever follows one is told how it ended. What other processes work on would
     // keep it open.
     let closing = server.closing().clone();
-    let closed = async move {
+    let closed = Box::pin(async move {
         closing.cancelled().await;
         tokio::time::sleep(LAST_WORDS).await;
-    };
-    let events = stream::unfold(streaming, async |mut streaming| {
-        let event = streaming.next().await?;
-        Some((Ok(event), streaming))
     });
-    let events = futures::StreamExt::take_until(events, Box::pin(closed));
+    let events = stream::unfold((streaming, closed), async |(mut streaming, mut closed)| {
+        let event = tokio::select! {
+            // What was committed is told, however late this comes to its turn.
+            biased;
+            event = streaming.next() => event?,
+            () = &mut closed => return None,
+        };
+        Some((Ok(event), (streaming, closed)))
+    });
     Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE))
 }
 
