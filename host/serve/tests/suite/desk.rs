@@ -18,6 +18,7 @@ use hotcell_runtime::{
 };
 use hotcell_serve::{ServeSettings, Server};
 use reqwest::{Client, RequestBuilder};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -339,6 +340,13 @@ impl Drop for Desk {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
+}
+
+/// The file of a server, to be changed as if by one that ended. Others may be at it.
+pub(crate) fn opened(file: &Path) -> Connection {
+    let connection = Connection::open(file).expect("opened");
+    connection.busy_timeout(Duration::from_secs(60)).expect("it waits");
+    connection
 }
 
 /// A client that knows nothing of proxies.

@@ -330,24 +330,31 @@ async fn tell_on(server: &Server, address: &Address) -> Result<(), Problem> {
             status if status.is_final() => {}
             // Somebody goes on with it, in this process or in another one.
             RunStatus::Interrupted => tokio::time::sleep(PAUSE).await,
-            _ => server.runs().store().grown(run, told).await?,
+            _ => {
+                // It may have ended between its record and its entries: then none will come.
+                let now = server.runs().find(run.as_str()).await;
+                if now.is_ok_and(|now| !now.status.is_final()) {
+                    server.runs().store().grown(run, told).await?;
+                }
+            }
         }
     }
 }
 
-/// Tells an address what happened since it was told something.
+/// Tells an address what happened since it was told something: the task may have asked, and gone on to its end.
 async fn tell(server: &Server, agent: &Agent, run: &RunRecord, entries: &[Entry], kept: &Kept) {
     let Ok(config) = serde_json::from_str::<Config>(&kept.config) else { return };
     let version = if config.legacy { Version::Legacy } else { Version::One };
-    let part = Part::of(entries, kept.told);
-    if part.came == Came::Working {
-        return;
+    let mut part = Part::of(entries, kept.told);
+    let mut events = Vec::new();
+    while part.came != Came::Working {
+        match version {
+            Version::One => events.extend(updates(run, &part)),
+            // It is told the task as it is.
+            Version::Legacy => events = vec![version.written(task(run, entries, Shown::default()))],
+        }
+        part = Part::of(entries, part.until);
     }
-    // Version 0.3 is told the task as it is.
-    let events = match version {
-        Version::One => updates(run, &part),
-        Version::Legacy => vec![version.written(task(run, entries, Shown::default()))],
-    };
     for event in events {
         if let Err(reason) = post(server, agent, &config, &event).await {
             let (place, reason) = config.for_log(&reason);
