@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Events, SECRET, ok, problem, until};
+use crate::desk::{Desk, Events, SECRET, ok, opened, problem, until};
 
 /// A model drafts, a person decides, a model sends; and a model that answers at once while another one works on.
 pub(crate) const MESH: (&str, &str) = (
@@ -95,7 +95,7 @@ async fn an_answer_that_came_by_another_protocol_is_acted_on() {
     settled(&desk, "s", "paused").await;
     let run = ok(desk.get("/inbox")).await["items"][0]["run_id"].as_str().unwrap().to_owned();
     ok(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": { "decision": "no" } }))).await;
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    let file = opened(&desk.folder().join("runs.serve.db"));
     let ended = || -> Option<String> {
         file.query_row("SELECT ended FROM mesh_runs WHERE run = ?1", [&run], |row| row.get(0)).unwrap()
     };

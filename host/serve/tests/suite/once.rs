@@ -3,7 +3,7 @@
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem, until, until_async};
+use crate::desk::{ASK, Desk, ECHO, SLOW, ok, opened, problem, until, until_async};
 use crate::mesh::MESH;
 
 fn with_key(request: RequestBuilder, key: &str) -> RequestBuilder {
@@ -18,7 +18,7 @@ async fn body(response: Response) -> (u16, bool, Value) {
 
 /// As if the server had been killed before it could say what came of the requests.
 fn lose_replies(desk: &Desk) {
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    let file = opened(&desk.folder().join("runs.serve.db"));
     file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
 }
 

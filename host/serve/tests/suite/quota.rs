@@ -6,10 +6,9 @@ use std::time::{Duration, SystemTime};
 use hotcell_runtime::ManualClock;
 use hotcell_serve::Role;
 use reqwest::Method;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::desk::{SLOW, at_once, ok, problem, until};
+use crate::desk::{SLOW, at_once, ok, opened, problem, until};
 use crate::site::{ACME, Premises, Setup, UMBRA};
 
 const SAYS: &str =
@@ -64,7 +63,7 @@ async fn a_month_costs_so_much_and_no_more_whatever_becomes_of_the_server() {
     assert_eq!(problem(premises.post("/runs", &acme, slow.clone())).await["status"], 429);
     // A process that ends before it has counted: what the journal says is counted at the next start, once.
     let file = premises.folder().join("state/tenants/acme/serve.db");
-    let forget = |what: &str| Connection::open(&file).and_then(|file| file.execute_batch(what)).expect("forgotten");
+    let forget = |what: &str| opened(&file).execute_batch(what).expect("forgotten");
     forget(&format!(
         "DELETE FROM spent_by_run WHERE run = '{}'; UPDATE spent_by_month SET tokens = tokens - {TOKENS};",
         runs[1]
@@ -91,7 +90,7 @@ async fn what_the_runs_of_a_removed_thread_have_used_is_used() {
     // As if it was removed before what its run has used was counted.
     let file = premises.folder().join("state/tenants/acme/serve.db");
     let forgotten = format!("DELETE FROM spent_by_run; UPDATE spent_by_month SET tokens = tokens - {TOKENS};");
-    Connection::open(&file).and_then(|file| file.execute_batch(&forgotten)).expect("forgotten");
+    opened(&file).execute_batch(&forgotten).expect("forgotten");
     ok(premises.ask(Method::DELETE, "/threads/case", Some(&acme))).await;
     comes_to(&premises, &acme, TOKENS).await;
 }
@@ -110,7 +109,7 @@ async fn how_much_of_a_run_was_counted_is_kept_no_longer_than_the_run() {
     comes_to(&premises, &acme, 2 * TOKENS).await;
     ok(premises.ask(Method::DELETE, &format!("/runs/{}", runs[0]), Some(&acme))).await;
     let premises = premises.again().await;
-    let file = Connection::open(premises.folder().join("state/tenants/acme/serve.db")).expect("opened");
+    let file = opened(&premises.folder().join("state/tenants/acme/serve.db"));
     let counted = || -> Vec<String> {
         let mut statement = file.prepare("SELECT run FROM spent_by_run").expect("read");
         let rows = statement.query_map([], |row| row.get(0)).expect("read");

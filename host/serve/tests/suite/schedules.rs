@@ -8,7 +8,7 @@ use hotcell_runtime::ManualClock;
 use hotcell_serve::{Keys, Role};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, ECHO, ok, problem, until_async};
+use crate::desk::{Desk, ECHO, ok, opened, problem, until_async};
 use crate::site::{ACME, Premises, Setup};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -113,7 +113,7 @@ async fn a_run_that_was_begun_before_that_was_noted_is_not_begun_again() {
     let mut desk = desk;
     desk.stop().await;
     // As if it had ended after the run was in the journal, and before anything else was noted.
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).expect("opened");
+    let file = opened(&desk.folder().join("runs.serve.db"));
     assert_eq!(file.execute("UPDATE schedule_firings SET run = NULL", []).expect("forgotten"), 1);
     assert_eq!(file.execute("UPDATE schedule_times SET done = 0", []).expect("forgotten"), 1);
     drop(file);
@@ -131,7 +131,7 @@ async fn a_run_whose_schedule_was_changed_before_it_was_noted_is_not_begun_again
     until(&clock, 2).await;
     assert_eq!(desk.outputs().await.len(), 1);
     // As if it had been changed in between; the server is the same.
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).expect("opened");
+    let file = opened(&desk.folder().join("runs.serve.db"));
     assert_eq!(file.execute("UPDATE schedule_firings SET run = NULL", []).expect("forgotten"), 1);
     assert_eq!(file.execute("UPDATE schedule_times SET done = 0", []).expect("forgotten"), 1);
     drop(file);
@@ -140,7 +140,7 @@ async fn a_run_whose_schedule_was_changed_before_it_was_noted_is_not_begun_again
     assert!(clock.settled(PATIENCE).await, "{clock:?}");
     assert_eq!(desk.outputs().await.len(), 1);
     // The same, where it comes at other times since, and the time is not looked at any more.
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).expect("opened");
+    let file = opened(&desk.folder().join("runs.serve.db"));
     assert_eq!(file.execute("UPDATE schedule_firings SET run = NULL", []).expect("forgotten"), 1);
     drop(file);
     let changed = ok(desk.patch(&format!("/schedules/{id}"), json!({ "cron": "0 3 * * *" }))).await;
