@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotcell_runtime::JournalError;
+use hotcell_runtime::{Counted, JournalError};
 
 use crate::mesh;
 use crate::state::Server;
@@ -10,10 +10,12 @@ use crate::state::Server;
 /// How long to wait before it is looked again, when it could not be read.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Goes on with runs when their time has come, until the server closes.
-pub(crate) async fn watch(server: Server) {
+/// Goes on with runs when their time has come, until the server closes. It counts as work from `begun` on until it first waits, and
+/// whenever it does not wait after that.
+pub(crate) async fn watch(server: Server, begun: Counted) {
     let closing = server.closing().clone();
     let watching = async {
+        let mut working = begun;
         loop {
             let wait = match next(&server).await {
                 Ok(wait) => wait,
@@ -23,13 +25,16 @@ pub(crate) async fn watch(server: Server) {
                 }
             };
             let rested = server.runs().rested();
-            match wait {
+            let due = wait.map(|wait| server.clock().sleep(wait));
+            drop(working);
+            match due {
                 None => rested.await,
-                Some(wait) => tokio::select! {
+                Some(due) => tokio::select! {
                     () = rested => {}
-                    () = server.clock().sleep(wait) => {}
+                    () = due => {}
                 },
             }
+            working = server.clock().working();
         }
     };
     closing.run_until_cancelled(watching).await;
@@ -38,7 +43,6 @@ pub(crate) async fn watch(server: Server) {
 /// Goes on with what is due, and says how long it is until more is. What is due and stays so is seen to by whoever works on it, or
 /// belongs to nobody here.
 async fn next(server: &Server) -> Result<Option<Duration>, JournalError> {
-    let _working = server.clock().working();
     let (runs, now) = (server.runs(), server.clock().now());
     for run in runs.store().due(now).await? {
         match runs.wake(&run).await {

@@ -151,13 +151,16 @@ impl Server {
         }
         mesh::take_up(self).await?;
         api::a2a::take_up(self)?;
-        let (due, spent) = (deadlines::watch(self.clone()), spending::watch(self.clone()));
+        let due = deadlines::watch(self.clone(), self.clock().working());
+        let spent = spending::watch(self.clone());
         let (looking, telling) = (crate::agents::watch::watch(self.clone()), webhooks::deliver::deliver(self.clone()));
         let acting = mesh::watch(self.clone());
         let watching = tokio::spawn(async move {
             let ((), (), (), (), ()) = join5(due, spent, looking, telling, acting).await;
         });
         tokio::spawn(gauges::keep(self.clone()));
+        // Whoever moves the clock as soon as the server is ready waits until its schedules are gone by.
+        let _begins = self.clock().working();
         self.0.ready.cancel();
         schedule::runs::begin_all(self);
         Ok(watching)

@@ -31,6 +31,8 @@ pub(crate) fn begin_all(server: &Server) {
         // They begin when what was left by a server before has been taken up.
         return;
     }
+    // What is shown as gone by counts as work until it first waits.
+    let _begins = server.clock().working();
     // Nobody goes by what was read before somebody else changed it.
     let _exchanging = server.schedules().exchanging();
     let mut wanted = in_files(server);
