@@ -227,7 +227,7 @@ async fn what_nobody_answered_in_time_was_decided_by_nobody() {
     desk.stands(&run, "waiting").await;
     let expires = ok(desk.get("/inbox")).await["items"][0]["expires_at"].clone();
     assert_eq!(expires, "1970-01-01T00:01:00Z");
-    assert!(clock.settled(Duration::from_secs(30)).await, "{clock:?}");
+    assert!(clock.settled(Duration::from_secs(60)).await, "{clock:?}");
     clock.advance(Duration::from_secs(60));
     assert_eq!(desk.stands(&run, "completed").await["outcome"], json!({ "decision": "approved" }).to_string());
     let late = problem(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": "rejected" }))).await;
