@@ -28,6 +28,8 @@ fn sending(collector: &Collector, more: &[(&str, &str)]) -> impl FnOnce(&mut Ser
     let given = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url),
         ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=k"),
+        // What took too long would be sent again, and told twice.
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "60000"),
         ("OTEL_BSP_SCHEDULE_DELAY", "20"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "3600000"),
     ];
@@ -35,6 +37,12 @@ fn sending(collector: &Collector, more: &[(&str, &str)]) -> impl FnOnce(&mut Ser
         given.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let settings = OtlpSettings::from_environment(&|name| variables.get(name).cloned()).expect("read").expect("sent");
     move |serve| serve.telemetry = Telemetry::sending(&settings).expect("it sends")
+}
+
+/// Waits until so many spans whose names begin like this were told: that of a run is the last one of what is told of it.
+async fn are_told(collector: &Collector, name: &str, count: usize) {
+    let told = || collector.spans().iter().filter(|span| span.text(5).starts_with(name)).count();
+    until(&format!("{count} of `{name}` are told"), || told() >= count).await;
 }
 
 fn named<'a>(spans: &'a [Message], name: &str) -> &'a Message {
@@ -49,6 +57,7 @@ async fn a_run_is_a_trace_without_what_was_said() {
     desk.model.answers(1);
     let body = json!({ "agent_id": "helper", "input": format!("private words {SECRET}") });
     let run = ok(desk.post("/runs/wait", body)).await["run"]["run_id"].as_str().expect("a run").to_owned();
+    are_told(&collector, "invoke_workflow", 1).await;
     desk.stop().await;
     let spans = collector.spans();
     let root = named(&spans, "invoke_workflow helper");
@@ -106,15 +115,18 @@ async fn a_run_is_a_trace_without_what_was_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_is_told_where_that_is_wanted_and_names_are_a_choice() {
     let collector = Collector::start().await;
-    let more =
-        [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"), ("HOTCELL_TELEMETRY_NAMES", "agentloom")];
-    let mut desk = Desk::set_up(&[ECHO, CLERK, TOOL[0], TOOL[1], TOOL[2]], sending(&collector, &more)).await;
+    let more = [
+        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
+        ("HOTCELL_TELEMETRY_NAMES", "agentloom"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "20"),
+    ];
+    let desk = Desk::set_up(&[ECHO, CLERK, TOOL[0], TOOL[1], TOOL[2]], sending(&collector, &more)).await;
     desk.model.answers(1);
     ok(desk.post("/runs/wait", json!({ "agent_id": "echo", "input": "words" }))).await;
     ok(desk.post("/runs/wait", json!({ "agent_id": "helper", "input": "x" }))).await;
     desk.model.answers(1);
     ok(desk.post("/runs/wait", json!({ "agent_id": "clerk", "input": "x" }))).await;
-    desk.stop().await;
+    are_told(&collector, "workflow:", 3).await;
     let spans = collector.spans();
     let agent = named(&spans, "agent:clerk");
     assert_eq!(agent.bytes(4), named(&spans, "step:clerk").bytes(2));
@@ -134,9 +146,8 @@ async fn what_was_said_is_told_where_that_is_wanted_and_names_are_a_choice() {
     let failed = named(&spans, "step:fails");
     assert_eq!(failed.attribute(9, "step.type").as_deref(), Some("script"));
     assert!(failed.at(&[15])[0].text(2).contains("private reason"));
-    let metrics = collector.metrics();
     for name in ["agentloom_workflow_runs_total", "agentloom_agent_invocations_total", "agentloom_agent_iterations"] {
-        assert!(metrics.iter().any(|metric| metric.text(1) == name), "{name}");
+        until(name, || collector.metrics().iter().any(|metric| metric.text(1) == name)).await;
     }
 }
 
@@ -146,6 +157,7 @@ async fn a_run_that_goes_on_after_a_restart_goes_on_with_its_trace() {
     let mut desk = Desk::set_up(&[ASK], sending(&collector, &[])).await;
     let run = desk.begin(json!({ "agent_id": "ask" })).await;
     desk.stands(&run, "waiting").await;
+    are_told(&collector, "invoke_workflow", 1).await;
     desk.stop().await;
     let first = collector.spans();
     let root = named(&first, "invoke_workflow ask");
@@ -153,7 +165,7 @@ async fn a_run_that_goes_on_after_a_restart_goes_on_with_its_trace() {
     let desk = desk.again_set_up(sending(&collector, &[])).await;
     ok(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": "Ada" }))).await;
     desk.stands(&run, "completed").await;
-    until("the rest is told", || collector.spans().len() >= first.len() + 2).await;
+    are_told(&collector, "invoke_workflow", 2).await;
     let spans = collector.spans();
     assert!(spans.iter().all(|span| span.bytes(1) == root.bytes(1)), "it is one trace");
     let later: Vec<&Message> = spans.iter().filter(|span| span.text(5) == "invoke_workflow ask").skip(1).collect();
