@@ -66,7 +66,7 @@ async def send(client, text, **ids):
 
 async def drive(binding, version):
     headers = {"A2A-Version": version}
-    async with httpx.AsyncClient(trust_env=False, timeout=30, headers=headers) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=120, headers=headers) as http:
         ask = await client(http, "ask", binding, version)
         events = await send(ask, "hi")
         task = events[0].task

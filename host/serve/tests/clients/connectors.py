@@ -24,7 +24,7 @@ def begin(command, folder):
 
 
 def wait_for(address):
-    for _ in range(600):
+    for _ in range(1200):
         try:
             if httpx.get(address).status_code == 200:
                 return
@@ -36,7 +36,7 @@ def wait_for(address):
 
 def call(entry_point, text, session):
     body = {"entry_point": entry_point, "data": {"text": text}, "session_id": session}
-    return httpx.post(f"{URL}/api/mesh/request", json=body, timeout=60).json()
+    return httpx.post(f"{URL}/api/mesh/request", json=body, timeout=120).json()
 
 
 def drive():
