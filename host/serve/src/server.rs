@@ -10,6 +10,7 @@ use futures::future::{join_all, join5, try_join_all};
 use hotcell_http::Hosts;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -36,7 +37,7 @@ use crate::schedule;
 use crate::schedule::tasks::Schedules;
 use crate::shares::Shares;
 use crate::spending;
-use crate::state::{Common, Inner, ServeSettings, Server};
+use crate::state::{Common, Inner, REEXECUTING, ServeSettings, Server};
 use crate::store::Store;
 use crate::tenant_name::TenantName;
 use crate::told_runs::ToldRuns;
@@ -252,6 +253,7 @@ impl Common {
             document: Arc::new(document),
             address: Arc::default(),
             shares: Arc::new(Shares::of(settings.limits.connections)),
+            reexecuting: Arc::new(Semaphore::new(REEXECUTING)),
         })
     }
 }

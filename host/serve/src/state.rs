@@ -10,7 +10,7 @@ use hotcell_http::{Hosts, Limits};
 use hotcell_runtime::{CancellationToken, Clock};
 use hotcell_telemetry::Telemetry;
 use http::HeaderValue;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use url::Url;
 use utoipa::openapi::OpenApi;
 
@@ -97,6 +97,9 @@ impl Default for ServeSettings {
 /// What begins the path of a request that says which tenant it is for; the tenant's name and the path come after it.
 pub(crate) const TENANTS: &str = "/tenants/";
 
+/// How many requests execute recorded calls again at a time: they take the cores that runs need.
+pub(crate) const REEXECUTING: usize = 2;
+
 /// A server, or that of one tenant. Cheap to clone.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Inner>);
@@ -111,6 +114,8 @@ pub(crate) struct Common {
     /// Where it listens, when it does
     pub(crate) address: Arc<OnceLock<SocketAddr>>,
     pub(crate) shares: Arc<Shares>,
+    /// Places for requests that execute recorded calls again
+    pub(crate) reexecuting: Arc<Semaphore>,
 }
 
 pub(crate) struct Inner {
@@ -153,6 +158,11 @@ impl Server {
     /// What is answered at the moment, by whose it is; all tenants have it in common.
     pub(crate) fn shares(&self) -> &Arc<Shares> {
         &self.0.common.shares
+    }
+
+    /// Places for requests that execute recorded calls again; all tenants have them in common.
+    pub(crate) fn reexecuting(&self) -> &Semaphore {
+        &self.0.common.reexecuting
     }
 
     pub(crate) fn agents(&self) -> &Agents {

@@ -5,7 +5,6 @@ use axum::extract::{Path, State};
 use hotcell_runtime::{Again, CallReexecuted, EntryPath, ReexecuteError, call_json, tally_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -14,8 +13,6 @@ use super::{agents, extract};
 use crate::problem::Problem;
 use crate::state::Server;
 
-/// How many requests execute calls at a time: they take the cores that runs need.
-static PLACES: Semaphore = Semaphore::const_new(2);
 /// Bytes of the longest place.
 const LONGEST: usize = 1024;
 
@@ -73,7 +70,7 @@ async fn reexecute(
         return Err(Problem::unavailable("the server is shutting down; nothing was executed"));
     }
     server.quotas().may_begin(server.clock().now())?;
-    let Ok(_place) = PLACES.try_acquire() else {
+    let Ok(_place) = server.reexecuting().try_acquire() else {
         let detail = "the server executes the calls of other runs again; ask again later";
         return Err(Problem::unavailable(detail).kind("too-many-runs", "The server is busy"));
     };
