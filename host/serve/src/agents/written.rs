@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Files of which that is known; of further ones it is not.
@@ -10,13 +10,26 @@ const MOST: usize = 4096;
 /// How long after the last write a file counts as written that nobody closes.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// Hears what the system has told of files so far.
+type Hear = Box<dyn Fn() + Send + Sync>;
+
 /// Files that somebody writes and has not closed, and when they did so last.
 #[derive(Default)]
-pub(crate) struct Written(Mutex<HashMap<PathBuf, Instant>>);
+pub(crate) struct Written {
+    files: Mutex<HashMap<PathBuf, Instant>>,
+    /// None where nothing is told
+    hear: OnceLock<Hear>,
+}
 
 impl Written {
+    /// Has what was told be heard before it is said what is written: whoever has read half of a file has to know it then.
+    pub(super) fn heard_by(&self, hear: Hear) {
+        // There is one who hears it.
+        let _ = self.hear.set(hear);
+    }
+
     fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn written(&self, file: &Path) {
@@ -32,6 +45,9 @@ impl Written {
 
     /// Those that somebody writes now, links followed, and how long that counts at most.
     pub(super) fn now(&self) -> (BTreeSet<PathBuf>, Option<Duration>) {
+        if let Some(hear) = self.hear.get() {
+            hear();
+        }
         let mut files = self.files();
         files.retain(|_, at| at.elapsed() < LONGEST);
         let left = files.values().map(|at| LONGEST.saturating_sub(at.elapsed())).max();

@@ -23,6 +23,8 @@ use crate::agents::written::Written;
 const IGNORED: [&str; 7] = [".db", "-wal", "-shm", "-journal", ".jsonl", ".log", "~"];
 /// Bytes of what was told that are read together.
 const TOGETHER: usize = 16 << 10;
+/// How often so much is read for somebody who waits for it; whoever changes files all the time keeps nobody waiting for longer.
+const MOST_OFTEN: usize = 64;
 
 /// What the system tells of files.
 pub(super) struct Files {
@@ -38,6 +40,8 @@ struct Seen {
     count: AtomicU64,
     written: Arc<Written>,
     changed: Notify,
+    /// Held while it is heard what was told, which is in order
+    hearing: Mutex<()>,
 }
 
 /// The folders that are watched.
@@ -66,7 +70,13 @@ impl Files {
             }
         };
         let (watched, count, changed) = (Mutex::default(), AtomicU64::new(0), Notify::new());
-        let seen = Arc::new(Seen { told, watched, count, written, changed });
+        let seen = Arc::new(Seen { told, watched, count, written, changed, hearing: Mutex::default() });
+        let behind = Arc::downgrade(&seen);
+        seen.written.heard_by(Box::new(move || {
+            if let Some(seen) = behind.upgrade() {
+                seen.catch_up();
+            }
+        }));
         let hears = seen.clone();
         let listening = tokio::spawn(async move {
             loop {
@@ -108,8 +118,18 @@ impl Seen {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes all that was told so far, for somebody who has to know it now.
+    fn catch_up(&self) {
+        for _ in 0..MOST_OFTEN {
+            if self.read() {
+                return;
+            }
+        }
+    }
+
     /// Takes what was told so far. False if there may be more: others have their turn.
     fn read(&self) -> bool {
+        let _hearing = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = [MaybeUninit::uninit(); TOGETHER];
         let mut reader = Reader::new(&*self.told, &mut buffer);
         loop {
