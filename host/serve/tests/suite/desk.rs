@@ -353,7 +353,8 @@ pub(crate) fn opened(file: &Path) -> Connection {
 pub(crate) fn client() -> Client {
     // Every client wants to know how to encrypt, also one that never does.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().expect("a client")
+    // A server closes what lies idle for ten seconds: nothing is sent over a connection to which that happens at this moment.
+    Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(5)).build().expect("a client")
 }
 
 fn host(folder: &Path, model_url: &str, clock: Arc<dyn Clock>, trust: Option<Trust>) -> Host {
