@@ -58,17 +58,24 @@ pub(crate) trait Scheduled: Send + Sync {
 }
 
 /// Does something at its times. Ends when there are no more, or the server ends; where the server's file cannot be used for a while, it
-/// goes on afterwards. It counts as work from `begun` on until it first waits.
+/// goes on afterwards. It counts as work from `begun` on whenever it does not wait.
 pub(crate) async fn go_on(clock: &dyn Clock, what: &dyn Scheduled, begun: Counted) {
-    let mut begun = Some(begun);
-    while let Err(error) = try_on(clock, what, &mut begun).await {
+    let mut working = Some(begun);
+    while let Err(error) = try_on(clock, what, &mut working).await {
         tracing::error!(target: "hotcell::serve", schedule = what.name(), %error, "it is tried again");
-        drop(begun.take());
-        clock.sleep(AGAIN).await;
+        wait(clock, AGAIN, &mut working).await;
     }
 }
 
-async fn try_on(clock: &dyn Clock, what: &dyn Scheduled, begun: &mut Option<Counted>) -> Result<(), StoreError> {
+/// Waits for so long, which is no work: from when the clock knows of it on.
+async fn wait(clock: &dyn Clock, length: Duration, working: &mut Option<Counted>) {
+    let sleep = clock.sleep(length);
+    drop(working.take());
+    sleep.await;
+    *working = Some(clock.working());
+}
+
+async fn try_on(clock: &dyn Clock, what: &dyn Scheduled, working: &mut Option<Counted>) -> Result<(), StoreError> {
     let known = what.done()?;
     let mut done = known.unwrap_or_else(|| instant(clock.now()));
     if known.is_none() {
@@ -80,8 +87,7 @@ async fn try_on(clock: &dyn Clock, what: &dyn Scheduled, begun: &mut Option<Coun
         let oldest = clock.now().checked_sub(grace.saturating_add(MINUTE)).unwrap_or(SystemTime::UNIX_EPOCH);
         let Some(mut due) = what.times().next(done.max(instant(oldest))) else { return Ok(()) };
         if let Ok(left) = SystemTime::from(due).duration_since(clock.now()) {
-            drop(begun.take());
-            clock.sleep(left).await;
+            wait(clock, left, working).await;
         }
         let now = clock.now();
         // Of several that were missed, the last one is made good.
@@ -94,8 +100,7 @@ async fn try_on(clock: &dyn Clock, what: &dyn Scheduled, begun: &mut Option<Coun
                 Fired::Ending => return Ok(()),
                 Fired::NotYet(reason) => {
                     tracing::warn!(target: "hotcell::serve", schedule = what.name(), reason, "it cannot be done yet");
-                    drop(begun.take());
-                    clock.sleep(AGAIN).await;
+                    wait(clock, AGAIN, working).await;
                 }
             }
         }
