@@ -16,7 +16,8 @@ LOCK = threading.Lock()
 CANCELLED = []
 WAITING = {}
 EXTRA = []
-UNASKED = []
+MET = []
+MEETING = threading.Condition()
 
 
 def send(message):
@@ -41,7 +42,7 @@ def tool(name, **more):
 
 
 NAMES = """echo shape sleep cancelled die flood_line flood_logs flood_forever garbage garbage_forever wrong_id refuse
-change ask ask_url env spawn stderr progress large unreadable ask_later unasked deaf""".split()
+change ask ask_url env spawn stderr progress large unreadable ask_later meet deaf""".split()
 
 
 def tools(params):
@@ -68,7 +69,7 @@ def ask(params):
     number = f"q{len(WAITING)}"
     WAITING[number] = answer = {"done": threading.Event()}
     send({"id": number, "method": "elicitation/create", "params": params})
-    answer["done"].wait(20)
+    answer["done"].wait(60)
     return answer.get("message", {})
 
 
@@ -127,13 +128,21 @@ def call(number, params):
         return text(json.dumps(answer.get("result", answer.get("error"))))
     if name == "ask_later":
         def later():
-            time.sleep(0.3)
+            while not os.path.exists(arguments["when"]):
+                time.sleep(0.01)
             answer = ask({"message": "Anybody?", "requestedSchema": {"type": "object", "properties": {}}})
-            UNASKED.append(answer.get("result", answer.get("error")))
+            part = arguments["answer"] + ".part"
+            with open(part, "w") as file:
+                json.dump(answer.get("result", answer.get("error")), file)
+            os.rename(part, arguments["answer"])
         threading.Thread(target=later, daemon=True).start()
         return text("later")
-    if name == "unasked":
-        return text(json.dumps(UNASKED))
+    if name == "meet":
+        with MEETING:
+            MET.append(number)
+            MEETING.notify_all()
+            met = MEETING.wait_for(lambda: len(MET) >= arguments["calls"], 60)
+        return text("met" if met else "alone")
     if name == "env":
         return text(json.dumps({"env": dict(os.environ), "cwd": os.getcwd()}))
     if name == "spawn":
@@ -148,7 +157,7 @@ def call(number, params):
         for done in range(1, 4):
             send({"method": "notifications/progress",
                   "params": {"progressToken": token, "progress": done, "total": 3, "message": f"step {done}"}})
-        time.sleep(0.2)
+        time.sleep(arguments.get("pause", 0.2))
         return text("done")
     if name == "large":
         return text("x" * arguments["bytes"])
@@ -165,6 +174,9 @@ def answer_call(message):
 
 
 def main():
+    if "STARTS" in os.environ:
+        with open(os.environ["STARTS"], "a") as file:
+            file.write(f"{os.getpid()}\n")
     if MODE == "hang":
         print("starting up, forever, as", os.getpid(), file=sys.stderr, flush=True)
         time.sleep(1000)

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::workshop::{Workshop, identity};
 use crate::common::{Record, SECONDS, call, call_within, fields, streamable, until};
@@ -61,13 +61,14 @@ async fn cancelling_and_timing_out_reach_the_tool() {
     let (workshop, record) = (Workshop::open(), Arc::new(Record::default()));
     let http = serve(&workshop, None).await;
     let server = connect(&http, &record).await;
-    let error = call_within(&server, "wait", json!({}), Duration::from_millis(300)).await.expect_err("too slow");
+    // As long as a slow machine may take until the call has reached the tool.
+    let error = call_within(&server, "wait", json!({}), Duration::from_secs(5)).await.expect_err("too slow");
     assert!(matches!(error, McpError::CallTimedOut { .. }), "{error}");
     until("the time-out", || workshop.cancelled.load(Ordering::SeqCst) == 1).await;
     let cancel = CancellationToken::new();
     let calling = server.call("wait", fields(json!({})), SECONDS, &cancel);
     let stopping = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        until("the second call", || workshop.begun.load(Ordering::SeqCst) == 2).await;
         cancel.cancel();
     };
     let (called, ()) = tokio::join!(calling, stopping);
@@ -128,10 +129,8 @@ async fn a_server_that_is_gone_and_comes_back() {
     let server = connect(&http, &record).await;
     drop(http);
     until("the end", || std::net::TcpListener::bind(address).is_ok()).await;
-    let start = Instant::now();
     let error = call(&server, "echo", json!({})).await.expect_err("nobody is there").to_string();
     assert!(error.contains("`remote` cannot be reached: Connection refused"), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     // Another process at the same address knows nothing of the session, which is then begun anew.
     let _http = serve(&workshop, Some(address)).await;
     assert_eq!(call(&server, "echo", json!({ "text": "back" })).await.expect("a reply").text, "back");
@@ -145,10 +144,8 @@ async fn shutting_down_ends_streams_and_frees_the_address() {
     let address = http.address();
     let server = connect(&http, &record).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let start = Instant::now();
     shutdown.cancel();
-    http.ended().await.expect("no panic");
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    tokio::time::timeout(SECONDS, http.ended()).await.expect("in time").expect("no panic");
     TcpListener::bind(address).await.expect("the address is free");
     drop(server);
 }

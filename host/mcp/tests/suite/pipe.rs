@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use crate::common::until;
 use crate::common::workshop::{Workshop, identity};
+use crate::common::{SECONDS, until};
 use hotcell_mcp::{ServeError, serve_pipe};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -46,7 +45,7 @@ impl Client {
     }
 
     async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(Duration::from_secs(10), self.lines.next_line()).await;
+        let line = tokio::time::timeout(SECONDS, self.lines.next_line()).await;
         serde_json::from_str(&line.expect("in time").expect("readable").expect("a line")).expect("JSON")
     }
 
@@ -130,7 +129,7 @@ async fn a_cancelled_call_is_not_answered() {
     let workshop = Workshop::open();
     let (mut client, _) = Client::initialized(&workshop, "2025-11-25", json!({})).await;
     client.call(1, "wait", json!({})).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    until("the call", || workshop.begun.load(Ordering::SeqCst) == 1).await;
     client.send(json!({ "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
     until("the cancellation", || workshop.cancelled.load(Ordering::SeqCst) == 1).await;
     client.call(2, "echo", json!({ "text": "next" })).await;
@@ -179,18 +178,14 @@ async fn serving_ends_with_the_input_or_when_told() {
     let (client, _) = Client::initialized(&workshop, "2025-11-25", json!({})).await;
     let Client { lines, writer, serving, .. } = client;
     drop((lines, writer));
-    tokio::time::timeout(Duration::from_secs(8), serving).await.expect("in time").expect("no panic").expect("served");
+    tokio::time::timeout(SECONDS, serving).await.expect("in time").expect("no panic").expect("served");
     let (client, _) = Client::initialized(&workshop, "2025-11-25", json!({})).await;
     client.shutdown.cancel();
-    tokio::time::timeout(Duration::from_secs(8), client.serving)
-        .await
-        .expect("in time")
-        .expect("no panic")
-        .expect("served");
+    tokio::time::timeout(SECONDS, client.serving).await.expect("in time").expect("no panic").expect("served");
     let mut client = Client::start(&workshop);
     client.send(json!({ "id": 1, "method": "tools/list" })).await;
     drop(client.writer);
     drop(client.lines);
-    let ended = tokio::time::timeout(Duration::from_secs(8), client.serving).await.expect("in time");
+    let ended = tokio::time::timeout(SECONDS, client.serving).await.expect("in time");
     assert!(ended.is_ok());
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::common::until;
 use crate::common::workshop::{Workshop, identity};
+use crate::common::{SECONDS, until};
 use hotcell_mcp::{HttpServer, HttpSettings, serve_http};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -26,7 +26,7 @@ impl Reply {
     async fn until(&mut self, text: &str) -> &str {
         let mut buffer = [0; 4096];
         while !self.text.contains(text) {
-            let read = tokio::time::timeout(std::time::Duration::from_secs(20), self.stream.read(&mut buffer));
+            let read = tokio::time::timeout(SECONDS, self.stream.read(&mut buffer));
             let count = read.await.unwrap_or_else(|_| panic!("{}", self.text)).expect("read");
             assert_ne!(count, 0, "{}", self.text);
             self.text.push_str(&String::from_utf8_lossy(&buffer[..count]));
@@ -106,7 +106,7 @@ async fn a_stream_that_is_closed_cancels_its_call() {
     let http = serve(&workshop).await;
     let wants = json!({ "progressToken": "far" });
     let waiting = request(&http, "tools/call", json!({ "name": "wait", "arguments": {} }), wants).await;
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    until("the call", || workshop.begun.load(Ordering::SeqCst) == 1).await;
     drop(waiting);
     until("the cancellation", || workshop.cancelled.load(Ordering::SeqCst) == 1).await;
 }

@@ -1,8 +1,9 @@
 //! Servers that are programs and do what they should.
 
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::{
     Record, SECONDS, alive, call, call_within, connect_stranger as connect, example, fields, stranger,
@@ -35,12 +36,11 @@ async fn tools_are_listed_and_called() {
 #[tokio::test]
 async fn calls_run_side_by_side() {
     let server = connect("normal").await;
-    let start = Instant::now();
-    let calls = (0..20).map(|_| call(&server, "sleep", json!({ "seconds": 0.5 })));
+    // None of them is answered before all have come.
+    let calls = (0..20).map(|_| call(&server, "meet", json!({ "calls": 20 })));
     for reply in futures::future::join_all(calls).await {
-        assert_eq!(reply.expect("a reply").text, "slept");
+        assert_eq!(reply.expect("a reply").text, "met");
     }
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -105,18 +105,29 @@ async fn a_question_ends_with_its_call() {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
-    struct Slow(Arc<AtomicUsize>);
+    struct Slow {
+        begun: Arc<AtomicUsize>,
+        ended: Arc<AtomicUsize>,
+    }
     #[async_trait::async_trait]
     impl ClientEvents for Slow {
         async fn elicit(&self, _server: &str, _message: &str, _schema: &Value) -> Elicited {
-            let _waiting = Waiting(self.0.clone());
+            let _waiting = Waiting(self.ended.clone());
+            self.begun.fetch_add(1, Ordering::SeqCst);
             std::future::pending().await
         }
     }
-    let ended = Arc::new(AtomicUsize::new(0));
-    let server = Server::connect(stranger("normal"), Arc::new(Slow(ended.clone()))).await.expect("connected");
-    let error = call_within(&server, "ask", json!({}), Duration::from_millis(500)).await.expect_err("no answer");
-    assert!(matches!(error, McpError::CallTimedOut { .. }), "{error}");
+    let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let slow = Slow { begun: begun.clone(), ended: ended.clone() };
+    let server = Server::connect(stranger("normal"), Arc::new(slow)).await.expect("connected");
+    let cancel = CancellationToken::new();
+    let calling = server.call("ask", fields(json!({})), SECONDS, &cancel);
+    let stopping = async {
+        until("the question", || begun.load(Ordering::SeqCst) == 1).await;
+        cancel.cancel();
+    };
+    let (called, ()) = tokio::join!(calling, stopping);
+    assert!(matches!(called, Err(McpError::Cancelled { .. })), "{called:?}");
     until("the end of the question", || ended.load(Ordering::SeqCst) == 1).await;
 }
 
@@ -124,10 +135,14 @@ async fn a_question_ends_with_its_call() {
 async fn nobody_is_asked_when_no_tool_is_called() {
     let record = Record::answering(Elicited::Accept(json!({})));
     let server = Server::connect(stranger("normal"), record.clone()).await.expect("connected");
-    call(&server, "ask_later", json!({})).await.expect("a reply");
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let reply = call(&server, "unasked", json!({})).await.expect("a reply");
-    assert!(reply.text.contains("only asked while a tool is being called"), "{}", reply.text);
+    // It asks when it is told to by a file, which is when no call is under way, and writes down what it is answered.
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ask, answer) = (folder.path().join("ask"), folder.path().join("answer"));
+    call(&server, "ask_later", json!({ "when": ask, "answer": answer })).await.expect("a reply");
+    std::fs::write(&ask, "now").expect("written");
+    until("the answer", || answer.exists()).await;
+    let answer = std::fs::read_to_string(&answer).expect("an answer");
+    assert!(answer.contains("only asked while a tool is being called"), "{answer}");
     assert!(record.questions.lock().expect("unpoisoned").is_empty());
 }
 
@@ -136,11 +151,12 @@ async fn progress_is_told_and_extends_nothing() {
     let record = Arc::new(Record::default());
     let server = Server::connect(stranger("normal"), record.clone()).await.expect("connected");
     call(&server, "progress", json!({})).await.expect("a reply");
+    until("all steps", || record.progress.lock().expect("unpoisoned").len() == 3).await;
     let progress = record.progress.lock().expect("unpoisoned").clone();
-    assert_eq!(progress.len(), 3, "{progress:?}");
     let last = progress.iter().find(|(_, progress)| progress.done == 3.0).expect("the last step");
     assert_eq!((last.0.as_str(), last.1.total, last.1.message.as_deref()), ("progress", Some(3.0), Some("step 3")));
-    let error = call_within(&server, "progress", json!({}), Duration::from_millis(100)).await.expect_err("too slow");
+    let error = call_within(&server, "progress", json!({ "pause": 60 }), Duration::from_millis(100)).await;
+    let error = error.expect_err("too slow");
     assert!(matches!(error, McpError::CallTimedOut { .. }), "{error}");
 }
 
@@ -200,7 +216,7 @@ fn the_group_goes_with_the_runtime() {
     });
     runtime.shutdown_background();
     drop(server);
-    for _ in 0..200 {
+    for _ in 0..3_000 {
         if !ids.iter().any(|id| alive(*id)) {
             return;
         }
@@ -218,8 +234,13 @@ async fn what_this_crate_serves_over_stdio_can_be_used() {
     let reply = call(&server, "test_elicitation", json!({ "message": "Who?" })).await.expect("a reply");
     assert!(reply.text.contains("ada@example.org"), "{}", reply.text);
     call(&server, "test_tool_with_progress", json!({})).await.expect("a reply");
-    assert_eq!(record.progress.lock().expect("unpoisoned").len(), 3);
-    let start = Instant::now();
+    until("all steps", || record.progress.lock().expect("unpoisoned").len() == 3).await;
     server.close().await;
-    assert!(start.elapsed() < Duration::from_secs(1), "it ends when its input does: {:?}", start.elapsed());
+    // It ends when its input does, and not only because a client that closes kills what stays.
+    let Transport::Stdio { command, args, .. } = example().transport else { panic!("a program") };
+    let mut process = tokio::process::Command::new(command);
+    process.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut process = process.spawn().expect("started");
+    drop(process.stdin.take());
+    tokio::time::timeout(SECONDS, process.wait()).await.expect("in time").expect("its end");
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use hotcell_mcp::{
     CallContext, Called, Calling, Catalog, CatalogError, Client, Content, ElicitError, Elicited, Identity, LogLevel,
@@ -12,13 +11,15 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 pub(crate) struct Workshop {
+    /// How many calls of `wait` have begun
+    pub(crate) begun: AtomicUsize,
     pub(crate) cancelled: AtomicUsize,
     pub(crate) tools: watch::Sender<u64>,
 }
 
 impl Workshop {
     pub(crate) fn open() -> Arc<Self> {
-        Arc::new(Workshop { cancelled: AtomicUsize::new(0), tools: watch::Sender::new(0) })
+        Arc::new(Workshop { begun: AtomicUsize::new(0), cancelled: AtomicUsize::new(0), tools: watch::Sender::new(0) })
     }
 }
 
@@ -68,13 +69,10 @@ impl Catalog for Workshop {
                     Called { structured: Some(Value::Object(arguments)), ..Called::text(text) }
                 }
                 "wait" => {
-                    tokio::select! {
-                        () = context.cancelled().cancelled() => {
-                            self.cancelled.fetch_add(1, Ordering::SeqCst);
-                            return Err(CatalogError::Unavailable("cancelled".to_owned()));
-                        }
-                        () = tokio::time::sleep(Duration::from_secs(30)) => Called::text("waited"),
-                    }
+                    self.begun.fetch_add(1, Ordering::SeqCst);
+                    context.cancelled().cancelled().await;
+                    self.cancelled.fetch_add(1, Ordering::SeqCst);
+                    return Err(CatalogError::Unavailable("cancelled".to_owned()));
                 }
                 "tell" => {
                     for done in [1.0, 2.0, 2.0, 1.5, 3.0] {
