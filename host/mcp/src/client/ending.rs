@@ -15,7 +15,7 @@ use crate::text::clean;
 const STDERR_KEPT: usize = 8 << 10;
 
 /// How long whoever reports an end waits for the process to be gone, so that its exit code can be named.
-const GONE_WITHIN: Duration = Duration::from_secs(2);
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// One connection's end.
 #[derive(Debug, Default)]

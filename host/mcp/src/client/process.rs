@@ -75,7 +75,8 @@ pub(crate) fn start(
 /// Waits for the process, ends it when nobody wants it any more, and reports how it went.
 async fn watch(mut child: Child, leash: CancellationToken, ending: Arc<Ending>, reading: tokio::task::JoinHandle<()>) {
     let group = Group(child.id());
-    let exit = tokio::select! {
+    let mut exit = tokio::select! {
+        biased;
         status = child.wait() => status.ok(),
         () = leash.cancelled() => None,
         () = async {
@@ -85,8 +86,8 @@ async fn watch(mut child: Child, leash: CancellationToken, ending: Arc<Ending>, 
     };
     drop(group);
     if exit.is_none() {
-        // It was killed just now; this only collects it.
-        let _ = child.wait().await;
+        // It was killed just now, unless it had exited before that was noticed here.
+        exit = child.wait().await.ok().filter(|status| status.code().is_some());
     }
     // Nobody of the group is left to hold the error output open, unless somebody left the group.
     let _ = tokio::time::timeout(Duration::from_millis(200), reading).await;
