@@ -29,7 +29,10 @@ impl Pace {
 
     /// Something was taken.
     pub(crate) fn spend(&mut self, cost: u32) {
-        let now = Instant::now();
+        self.spend_at(Instant::now(), cost);
+    }
+
+    fn spend_at(&mut self, now: Instant, cost: u32) {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.spent) = (now, 0);
         }
@@ -54,13 +57,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_second_has_room_for_so_much() {
-        for (cost, taken, seconds) in [(ANSWER, 10_000, 0), (UNASKED, 1_500, 1), (STREAM, 15, 1)] {
-            let (start, mut pace) = (Instant::now(), Pace::new());
-            for _ in 0..taken {
-                pace.ready().await;
-                pace.spend(cost);
+        for (cost, room) in [(ANSWER, 20_000), (UNASKED, 1_000), (STREAM, 10)] {
+            let mut pace = Pace::new();
+            let (first, second) = (pace.second, pace.second + Duration::from_secs(1));
+            for _ in 1..room {
+                pace.spend_at(first, cost);
             }
-            assert_eq!(start.elapsed().as_secs(), seconds, "{cost}");
+            assert_eq!(pace.resume, None, "{cost}");
+            pace.spend_at(first, cost);
+            assert_eq!(pace.resume, Some(second), "{cost}");
+            pace.ready().await;
+            assert!(Instant::now() >= second && pace.resume.is_none(), "{cost}");
+            for _ in 1..room {
+                pace.spend_at(second, cost);
+            }
+            assert_eq!(pace.resume, None, "{cost}");
         }
     }
 }
