@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::screen::Screen;
 
 /// How long work that is to stop may give no sign of life.
-const PATIENCE: Duration = Duration::from_millis(800);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How often it is asked for one.
 const INTERVAL: Duration = Duration::from_millis(50);
 
