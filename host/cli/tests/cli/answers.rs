@@ -1,7 +1,13 @@
 //! People: answers of the command line, and answers that come later from another process.
 
+use std::pin::Pin;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::desk::{Desk, completed};
 
@@ -94,7 +100,7 @@ fn a_named_journal_is_part_of_the_command_that_is_shown() {
     assert!(desk.path("my runs.db").exists());
 }
 
-/// Asks, and works on something else meanwhile that does not end before `release` is there.
+/// Asks, and has a model think meanwhile.
 const BUSY: &str = r#"name: busy
 version: "1.0"
 start: split
@@ -108,35 +114,54 @@ nodes:
     routes: { "yes": join }
     on_other: join
     state_updates: { said: "{{choice}}" }
-  long: { type: script, script: scripts/long.sh, next: join }
+  long: { type: llm, prompt: Think, state_updates: { thought: "{{output}}" }, next: join }
   join: { type: script, script: scripts/nothing.sh, next: done }
   done: { type: end, output: "{{said}}" }
 "#;
 
-fn busy() -> (Desk, std::process::Child, String) {
-    let scripts = [("nothing.sh", "echo '{}'"), ("long.sh", "sleep 6; echo '{}'")];
-    let desk = Desk::with(BUSY, &scripts);
-    let child = desk.spawn(&["run", ".", "--no-input", "--quiet"]);
-    let begun = std::time::Instant::now();
+/// A run that has asked, and is still at work.
+struct Busy {
+    desk: Desk,
+    child: Child,
+    run: String,
+    model: Loopback,
+    /// Cancelled when the model may answer
+    thought: CancellationToken,
+}
+
+fn busy() -> Busy {
+    let desk = Desk::with(BUSY, &[("nothing.sh", "echo '{}'")]);
+    let thought = CancellationToken::new();
+    let until = thought.clone();
+    let delays =
+        move |_: Duration| -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(until.clone().cancelled_owned()) };
+    let replies = json!([{ "content": "first", "delay_ms": 1 }, { "content": "second" }]);
+    let model = Loopback::start_with(Script::from_json(&replies).unwrap(), Arc::new(delays)).unwrap();
+    let mut command = desk.hotcell(&["run", ".", "--no-input", "--quiet", "--model", "test:small"]);
+    command.env("HOTCELL_MODEL_URL", model.base_url()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let begun = Instant::now();
     loop {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(120), "the question is not put");
+        assert!(begun.elapsed() < Duration::from_secs(120), "the question is not put");
         let shown = desk.runs().first().map(|run| desk.output(&["runs", "show", run.id.as_str()]).stdout);
-        if shown.is_some_and(|shown| String::from_utf8_lossy(&shown).contains("Go on?")) {
+        let has_asked = shown.is_some_and(|shown| String::from_utf8_lossy(&shown).contains("Go on?"));
+        if has_asked && model.requests().len() == 1 {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     let run = desk.only_run().to_string();
-    (desk, child, run)
+    Busy { desk, child, run, model, thought }
 }
 
 #[test]
 fn a_run_that_works_takes_an_answer_from_another_process() {
-    let (desk, child, run) = busy();
+    let Busy { desk, child, run, model: _model, thought } = busy();
     let told = desk.told(&["runs", "answer", &run, "yes"]);
     assert!(told.contains("the run is still working and continues with the answer"), "{told}");
     let listed = desk.output(&["runs", "list", "--status", "running"]).stdout;
     assert!(String::from_utf8_lossy(&listed).contains(&run));
+    thought.cancel();
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "yes\n");
     assert_eq!(output.status.code(), Some(0));
@@ -144,7 +169,7 @@ fn a_run_that_works_takes_an_answer_from_another_process() {
 
 #[test]
 fn a_run_that_works_is_cancelled_by_another_process() {
-    let (desk, child, run) = busy();
+    let Busy { desk, child, run, model: _model, thought: _thought } = busy();
     assert!(desk.output(&["runs", "cancel", &run]).status.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", desk.describe(&output));
@@ -153,9 +178,10 @@ fn a_run_that_works_is_cancelled_by_another_process() {
 
 #[test]
 fn a_run_that_works_is_paused_between_two_nodes_until_it_is_resumed() {
-    let (desk, child, run) = busy();
+    let Busy { desk, child, run, model: _model, thought } = busy();
     let told = desk.told(&["runs", "pause", &run]);
     assert!(told.contains("pauses when its current nodes are done") && told.contains("runs resume"), "{told}");
+    thought.cancel();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", desk.describe(&output));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -179,7 +205,7 @@ fn a_run_that_works_is_paused_between_two_nodes_until_it_is_resumed() {
 
 #[test]
 fn a_run_that_waits_is_paused_at_once() {
-    let (desk, mut child, run) = busy();
+    let Busy { desk, mut child, run, model, thought } = busy();
     child.kill().unwrap();
     child.wait().unwrap();
     let told = desk.told(&["runs", "pause", &run]);
@@ -187,7 +213,10 @@ fn a_run_that_waits_is_paused_at_once() {
     let watched = desk.told(&["runs", "watch", &run]);
     assert!(watched.contains("is paused; resume it with"), "{watched}");
     assert!(desk.told(&["runs", "pause", &run]).starts_with("exit code: 0"), "once more is not an error");
-    assert!(desk.told(&["runs", "resume", &run, "--answer", "yes"]).contains("yes"));
+    thought.cancel();
+    let mut resume = desk.hotcell(&["runs", "resume", &run, "--answer", "yes"]);
+    let resumed = resume.env("HOTCELL_MODEL_URL", model.base_url()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&resumed.stdout), "yes\n", "{}", desk.describe(&resumed));
 }
 
 /// Asks, and then needs a grant of its folder and a model.
