@@ -27,6 +27,10 @@ const STILL: Duration = Duration::from_millis(25);
 const LOOK: Duration = Duration::from_millis(5);
 /// How often it has to be seen still: where the machine is busy, a task may get no time in [`STILL`].
 const STILL_LOOKS: u32 = 6;
+/// How many times as long as the slowest look nothing may change, for the same reason.
+const STILL_FOR_LOOKS: u32 = 4;
+/// The longest that nothing has to change, however slow a look was.
+const LONGEST_STILL: Duration = Duration::from_secs(2);
 /// Longer than anybody waits, and less than clocks can say.
 const FAR: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
 
@@ -198,6 +202,7 @@ impl ManualClock {
     pub async fn settled(&self, within: Duration) -> bool {
         let begun = Instant::now();
         let mut still: Option<(u64, Instant, u32)> = None;
+        let mut slowest = Duration::ZERO;
         loop {
             let (working, changes) = {
                 let hands = self.0.hands();
@@ -208,13 +213,16 @@ impl ManualClock {
                 Some((before, since, looks)) if before == changes => Some((before, since, looks + 1)),
                 _ => Some((changes, Instant::now(), 1)),
             };
-            if still.is_some_and(|(_, since, looks)| looks >= STILL_LOOKS && since.elapsed() >= STILL) {
+            let long_enough = STILL.max(STILL_FOR_LOOKS * slowest).min(LONGEST_STILL);
+            if still.is_some_and(|(_, since, looks)| looks >= STILL_LOOKS && since.elapsed() >= long_enough) {
                 return true;
             }
             if begun.elapsed() >= within {
                 return false;
             }
+            let looked = Instant::now();
             tokio::time::sleep(LOOK).await;
+            slowest = slowest.max(looked.elapsed());
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::common::journal::{before_the_end, journal_with, request};
 use crate::common::{World, ask, each, end, graph, node, pass, script};
 
 const HOUR: Duration = Duration::from_secs(3600);
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A script takes as many hours as its name says, and fails if the name ends so.
 pub(crate) struct Slow(pub(crate) ManualClock);
@@ -37,7 +37,7 @@ impl Scripts for Slow {
 
 /// Moves the clock to the next time that somebody waits for, whenever nothing goes on without it, until nobody waits. Gives those times
 /// in hours since `begun`.
-async fn to_the_end(clock: &ManualClock, begun: SystemTime) -> Vec<f64> {
+pub(crate) async fn to_the_end(clock: &ManualClock, begun: SystemTime) -> Vec<f64> {
     let mut due = Vec::new();
     loop {
         assert!(clock.settled(SOON).await, "{clock:?}");

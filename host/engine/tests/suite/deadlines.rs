@@ -18,7 +18,7 @@ use crate::common::journal::{answer, before_the_end, entries, journal_with, open
 use crate::common::{World, end, graph, node, pass, script};
 
 const HOUR: Duration = Duration::from_secs(3600);
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Asks, and waits for so many hours. Without a word that then counts its branch ends.
 fn ask_for(hours: u32, then: Option<&str>) -> Action {

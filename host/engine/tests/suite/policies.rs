@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use hotcell_engine::{Engine, Outcome, RunReport};
+use hotcell_engine::{Engine, ManualClock, Outcome, Ports, RunReport};
 use hotcell_graph::ir::{
     Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, RetryOn,
     Scheduling, Sharing, Update, VisitCap,
 };
 use hotcell_graph::{Place, Reducer, Template};
-use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunId, RunStatus, RunStore};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::{Slow, to_the_end};
 use crate::common::journal::{before_the_end, entries, journal_with, request};
 use crate::common::{ScriptBehaviour, World, each, end, graph, node, pass, script, shown};
 
@@ -211,7 +212,27 @@ async fn a_run_that_comes_to_its_cap_of_turns_stops_and_has_not_failed() {
     assert!(journal.take(&report.run, Fact::Retried).await.is_err(), "it is final");
 }
 
-/// Two that lead to a join, one of which takes longer than the join waits.
+/// An hour on a clock that stands still until it is moved.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Starts a run, or goes on with one that is there, on such a clock.
+async fn by_the_hour(graph: Arc<Graph>, journal: Arc<MemoryStore>, run: Option<RunId>) -> RunReport {
+    let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+    let clock = ManualClock::at(begun);
+    let scripts = Arc::new(Slow(clock.clone()));
+    let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+    let engine = Engine::new(ports, journal);
+    let working = tokio::spawn(async move {
+        match run {
+            Some(run) => engine.resume(&run, graph, CancellationToken::new()).await,
+            None => engine.start(request(&graph), CancellationToken::new()).await,
+        }
+    });
+    to_the_end(&clock, begun).await;
+    working.await.unwrap().unwrap()
+}
+
+/// Two that lead to a join, one of which takes three hours, and the join waits for one.
 fn late(required: bool) -> Arc<Graph> {
     let build = |join: Join| {
         graph(&["split", "quick", "slow", "join", "done"], |ids| {
@@ -220,14 +241,7 @@ fn late(required: bool) -> Arc<Graph> {
             vec![
                 pass(ids, "split", &[], &["quick", "slow"]),
                 pass(ids, "quick", &[("log", "quick")], &["join"]),
-                // A script takes as many milliseconds as its name has letters.
-                script(
-                    ids,
-                    "slow",
-                    "ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss",
-                    &[("log", "slow")],
-                    &["join"],
-                ),
+                script(ids, "slow", "3", &[("log", "slow")], &["join"]),
                 meet,
                 end(ids, "done", "{{log}}"),
             ]
@@ -237,7 +251,7 @@ fn late(required: bool) -> Arc<Graph> {
     let from = |id: &str| Arrived::From(known.find(id).unwrap());
     let slow = if required { from("slow") } else { Arrived::Optional(Box::new(from("slow"))) };
     let condition = Arrived::All(vec![from("quick"), slow]);
-    let deadline = Some(Duration::from_millis(1));
+    let deadline = Some(HOUR);
     let mut built = build(Join::When(JoinWhen { condition, deadline, unmet: hotcell_graph::ir::Unmet::Fail }));
     built.reducers.insert("log".into(), Reducer::Append);
     Arc::new(built)
@@ -245,9 +259,10 @@ fn late(required: bool) -> Arc<Graph> {
 
 #[tokio::test]
 async fn a_join_waits_no_longer_than_it_may_and_that_is_an_entry() {
-    let (report, journal) = run(&late(false), &Arc::default()).await;
+    let journal = Arc::new(MemoryStore::default());
+    let report = by_the_hour(late(false), journal.clone(), None).await;
     assert_eq!(report.outcome, Outcome::Completed { output: r#"["quick"]"#.into() });
-    let (failed, _) = run(&late(true), &Arc::default()).await;
+    let failed = by_the_hour(late(true), Arc::default(), None).await;
     let Outcome::Failed { error, .. } = &failed.outcome else { panic!("{:?}", failed.outcome) };
     assert_eq!(error, "node `join` failed: it waited for `slow`, and nothing came");
 
@@ -255,8 +270,7 @@ async fn a_join_waits_no_longer_than_it_may_and_that_is_an_entry() {
     assert!(committed.iter().any(|entry| matches!(entry.fact, Fact::TimerFired { .. })));
     for length in 1..=committed.len() {
         let (journal, run) = journal_with(&committed[..length]).await;
-        let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
-        let report = engine.resume(&run, late(false), CancellationToken::new()).await.unwrap();
+        let report = by_the_hour(late(false), journal.clone(), Some(run.clone())).await;
         assert_eq!(report.outcome, Outcome::Completed { output: r#"["quick"]"#.into() }, "after {length} entries");
         assert_eq!(shown(&report.state, "log"), r#"["quick"]"#);
         let set = entries(&*journal, &run).await;

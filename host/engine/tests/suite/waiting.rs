@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_engine::{Engine, Outcome, RunReport};
+use async_trait::async_trait;
+use hotcell_engine::{CallReport, Engine, Outcome, Ports, RunReport, ScriptCall, Scripts};
 use hotcell_graph::Reducer;
 use hotcell_graph::ir::{Graph, NodeIds};
 use hotcell_graph::value::parse_json;
-use hotcell_journal::{Fact, MemoryStore, RunId, RunQuery, RunStore, SqliteStore};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunId, RunQuery, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{answer, entries, journal_with, open, request};
@@ -99,6 +100,20 @@ fn slow(file: &'static str) -> Graph {
     built
 }
 
+/// Scripts that do not end before they may.
+struct Held {
+    world: Arc<World>,
+    may_end: CancellationToken,
+}
+
+#[async_trait]
+impl Scripts for Held {
+    async fn run(&self, call: ScriptCall) -> CallReport {
+        self.may_end.cancelled().await;
+        self.world.run(call).await
+    }
+}
+
 /// A script that runs for as many milliseconds as its name has letters.
 fn lasting(milliseconds: usize) -> &'static str {
     "x".repeat(milliseconds).leak()
@@ -122,13 +137,20 @@ async fn an_answer_is_taken_while_other_branches_work() {
     let (here, elsewhere) = (Arc::new(SqliteStore::open(&file).unwrap()), SqliteStore::open(&file).unwrap());
     let stores: [(Arc<dyn RunStore>, Arc<dyn RunStore>); 2] = [(memory.clone(), memory), (here, Arc::new(elsewhere))];
     for (here, elsewhere) in stores {
-        let graph = Arc::new(slow(lasting(2_000)));
-        let world = Arc::new(World::default());
-        let engine = Engine::new(world.ports(), here);
+        let graph = Arc::new(slow("long"));
+        let (world, may_end) = (Arc::new(World::default()), CancellationToken::new());
+        let scripts = Arc::new(Held { world: world.clone(), may_end: may_end.clone() });
+        let engine = Engine::new(Ports { scripts, ..world.ports() }, here);
         let running = tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await });
         let run = begun(&*elsewhere).await;
         let asked = open(&*elsewhere, &run).await;
         answer(&*elsewhere, &run, &asked[0], "yes").await;
+        // The branch goes on with its answer, and the script is still at work.
+        let is_answered = |entry: &Entry| matches!(&entry.fact, Fact::Completed(completed) if completed.node == "a");
+        while !entries(&*elsewhere, &run).await.iter().any(is_answered) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        may_end.cancel();
         let report = running.await.unwrap().unwrap();
         assert_eq!(report.outcome, Outcome::Completed { output: r#"["yes"]"#.into() });
         let facts: Vec<Fact> = entries(&*elsewhere, &run).await.into_iter().map(|entry| entry.fact).collect();
@@ -164,15 +186,15 @@ async fn an_item_that_waits_stops_no_other() {
 async fn the_time_of_a_run_goes_on_across_processes() {
     let mut limited = graph(&["before", "a", "join", "after", "done"], |ids| {
         vec![
-            script(ids, "before", lasting(1_200), &[], &["a"]),
+            script(ids, "before", lasting(3_000), &[], &["a"]),
             asking(ids, "a"),
             pass(ids, "join", &[], &["after"]),
-            script(ids, "after", lasting(2_000), &[], &["done"]),
+            script(ids, "after", lasting(8_000), &[], &["done"]),
             end(ids, "done", "{{said}}"),
         ]
     });
-    // More than either process works, and less than both.
-    limited.limits.wall_clock = Some(Duration::from_secs(3));
+    // More than either process works, even where it is slow, and less than both.
+    limited.limits.wall_clock = Some(Duration::from_secs(10));
     let (graph, journal) = (Arc::new(limited), Arc::new(MemoryStore::default()));
     let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
     let report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
@@ -180,5 +202,5 @@ async fn the_time_of_a_run_goes_on_across_processes() {
     answer(&*journal, &report.run, &asked[0], "yes").await;
     let report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
     let Outcome::Failed { error, .. } = &report.outcome else { panic!("{:?}", report.outcome) };
-    assert_eq!(error, "the run timed out before `done`: it is limited to 3 s");
+    assert_eq!(error, "the run timed out before `done`: it is limited to 10 s");
 }
