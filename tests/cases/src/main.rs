@@ -52,7 +52,7 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     pending: Option<PathBuf>,
     /// How long one run may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }
 

@@ -17,7 +17,7 @@ use crate::order::{Order, Place};
 use crate::requests;
 
 /// How long nothing may happen before a run counts as paused: that a turn is over is told before the one that follows it begins.
-const STILL: Duration = Duration::from_millis(25);
+const STILL: Duration = Duration::from_millis(100);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a question waits for turns of which nothing is heard.

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long a reply is waited for, in real time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is sent.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use super::client::{Post, send};
 use crate::loki::with_causes;
 
 /// How long the server may take to begin, and to stop.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the server is started with.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use crate::mismatch::{Mismatch, shown_list};
 use crate::pairing::pair;
 
 /// How long something is waited for that takes no time on the mesh's clock.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether a session has come to a status.
 const LOOK: Duration = Duration::from_millis(10);
 /// The header that says whose a request is.
@@ -112,10 +112,9 @@ impl Conversation {
             Step::Settle(Settle::Session(session, status)) => self.until_session(place, session, status).await,
             Step::Advance(seconds) => self.advance(place, Duration::from_secs_f64(*seconds)).await,
             Step::Restart { is_kill, down_s } => {
-                if *is_kill {
-                    // Functions count when they are called, so none is in the middle of a call.
-                    self.settle(place).await;
-                }
+                // Functions count when they are called, so none is in the middle of a call; and what goes on without the clock has
+                // an end before the server stops waiting for it.
+                self.settle(place).await;
                 if let Some(running) = self.running.take() {
                     match is_kill {
                         true => {
