@@ -90,16 +90,17 @@ mod tests {
         let within = Duration::from_millis(500);
         let (near, mut far) = tokio::io::duplex(16);
         let mut near = Box::pin(Paced::new(near, within));
-        let reading = tokio::spawn(async move {
-            let mut read = [0; 1];
-            for _ in 0..64 {
-                tokio::time::sleep(within / 50).await;
-                far.read_exact(&mut read).await.expect("something came");
-            }
-            far
+        let writing = tokio::spawn(async move {
+            near.write_all(&[1; 64]).await.expect("it is read at last");
+            near
         });
-        near.write_all(&[1; 64]).await.expect("it is read at last");
-        let far = reading.await.expect("no panic");
+        // Here and not in the task, so that what is due to be read is read first when both were held up for longer than that.
+        let mut read = [0; 1];
+        for _ in 0..64 {
+            tokio::time::sleep(within / 50).await;
+            far.read_exact(&mut read).await.expect("something came");
+        }
+        let mut near = writing.await.expect("no panic");
         let error = near.write_all(&[1; 64]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(far);

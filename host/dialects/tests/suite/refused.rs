@@ -63,7 +63,7 @@ fn attack_70_yaml_that_grows_or_nests_without_end_is_refused_with_its_place() {
         let loaded = loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text }), &Fake);
         assert!(loaded.graph.is_none(), "{name} was taken");
         assert!(loaded.diagnostics.iter().any(|one| one.span.is_some()), "{name}: {:?}", loaded.diagnostics.first());
-        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{name}: {:?}", started.elapsed());
+        assert!(started.elapsed() < std::time::Duration::from_secs(60), "{name}: {:?}", started.elapsed());
     }
     // One long text is only a long text.
     let text = format!("name: {}\nstart: b\nnodes: {{ b: {{ type: end, output: x }} }}\n", "x".repeat(10 << 20));

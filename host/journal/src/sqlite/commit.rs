@@ -309,7 +309,7 @@ mod tests {
             works
         };
         works.into_iter().rev().for_each(|work| work.tell(Ok(())));
-        let settled = tokio::time::timeout(Duration::from_secs(10), writer.settled()).await;
+        let settled = tokio::time::timeout(Duration::from_secs(60), writer.settled()).await;
         settled.expect("it waits for what was told").expect("committed");
     }
 }

@@ -9,7 +9,7 @@ use crate::support::{Desk, answered, asking, done, ended, facts, header, turn};
 
 /// Nothing in these tests takes long; only a hang makes them fail.
 async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it does not hang")
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it does not hang")
 }
 
 #[tokio::test]

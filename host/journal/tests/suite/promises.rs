@@ -234,7 +234,7 @@ async fn runs_of_a_thread_come_one_after_the_other() {
         });
         tokio::task::yield_now().await;
         first.append(vec![done("x")]).await.expect("added");
-        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("told").expect("no panic").expect("read");
+        tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("told").expect("no panic").expect("read");
         let moved = store.create(&header, None).await.err();
         assert!(matches!(moved, Some(JournalError::ThreadMoved)), "{moved:?}");
         let second = store.create(&header, Some(&run)).await.expect("created");
@@ -257,7 +257,7 @@ async fn whoever_waits_for_a_run_is_told_when_it_was_cancelled_and_let_go() {
         store.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("sent");
         assert_eq!(writer.receive().await.expect("received"), [Entry::of_run(Fact::Cancelled)]);
         drop(writer);
-        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("told").expect("no panic").expect("read");
+        tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("told").expect("no panic").expect("read");
     }
 }
 

@@ -64,7 +64,7 @@ fn endpoint(base: &str) -> Endpoint {
     Endpoint {
         key: Some("sk-secret".to_owned()),
         first_wait: Duration::from_millis(5),
-        timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(60),
         attempts: 3,
         max_reply: 10_000,
         ..Endpoint::new("test:model", "model", base)

@@ -387,7 +387,7 @@ async fn a_server_without_tls_is_unreachable_by_tls() {
     let server = Canned::start(vec![Answer::Close]);
     let url = server.url().replace("http://", "https://");
     let model = provider(Protocol::OpenAiCompatible, url, HttpLimits::default());
-    let error = tokio::time::timeout(Duration::from_secs(30), model.complete(ask("hi"), None)).await;
+    let error = tokio::time::timeout(Duration::from_secs(60), model.complete(ask("hi"), None)).await;
     let error = error.expect("an end").expect_err("no TLS");
     let expected = matches!(error, ModelError::Unreachable { .. } | ModelError::ConnectionReset { .. });
     assert!(expected, "{error:?}");

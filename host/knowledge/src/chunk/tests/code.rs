@@ -165,6 +165,6 @@ fn hostile_code_is_cut_quickly() {
         let chunks = cut(Kind::Code, size, size / 5, &text);
         // One more where a word was cut.
         assert!(chunks.iter().all(|chunk| approximate_starts(chunk).len() <= size + 1));
-        assert!(chunks.len() > 3 && started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert!(chunks.len() > 3 && started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     }
 }
