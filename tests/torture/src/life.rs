@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::world::World;
 
 /// No process of a scenario needs this long; one that does hangs.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_micros(300);
 
 /// When and how a process is killed.
