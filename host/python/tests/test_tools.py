@@ -163,12 +163,12 @@ def test_a_tool_may_run_an_agent(write, host):
 def test_the_lock_is_free_while_a_run_is_waited_for(write, host):
     """Another thread of the program does something that the tool waits for."""
     asked, done = threading.Event(), threading.Event()
-    threading.Thread(target=lambda: (asked.wait(10), done.set()), daemon=True).start()
+    threading.Thread(target=lambda: (asked.wait(60), done.set()), daemon=True).start()
 
     def waits(customer: str) -> bool:
         """Waits."""
         asked.set()
-        return done.wait(10)
+        return done.wait(60)
 
     assert step(write, host, named(waits)).check().state["account"] is True
 
