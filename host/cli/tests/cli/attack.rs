@@ -3,7 +3,7 @@
 use crate::desk::Desk;
 
 /// What an attack may use here, so that all of them end soon.
-const LIMITS: &str = "[ceiling]\nfuel = 1500000\nwall_clock_ms = 2000\n";
+const LIMITS: &str = "[ceiling]\nfuel = 1500000\nwall_clock_ms = 5000\n";
 
 /// A guest that does one thing.
 const TRAPS: &str = r#"(module (memory (export "memory") 1) (func (export "_start") unreachable))"#;
