@@ -14,8 +14,8 @@ use hotcell_dialects::{
     Surroundings, ToolState, Unavailable,
 };
 use hotcell_engine::{
-    CallReport, Clock, Engine, ManualClock, Meter, Outcome, People, Ports, RunInput, RunRequest, SystemClock, Tally,
-    ToolCall, Tools, Used,
+    CallReport, Clock, Engine, ManualClock, Meter, Outcome, People, Ports, RunInput, RunRequest, Tally, ToolCall, Tools,
+    Used,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -38,6 +38,16 @@ struct Stage {
     calls: Mutex<Vec<(String, Json)>>,
     answers: Mutex<VecDeque<String>>,
     questions: Mutex<Vec<Question>>,
+    time: Time,
+}
+
+/// A clock that stands still until nothing goes on without it.
+struct Time(ManualClock);
+
+impl Default for Time {
+    fn default() -> Self {
+        Time(ManualClock::at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_780_000_000)))
+    }
 }
 
 /// What the front end may ask: the functions are tools.
@@ -128,7 +138,7 @@ impl Tools for Stage {
                 "lookup" => json!(format!("no entry for {}", input["key"])).to_string(),
                 "fail" => return CallReport::failed(format!("tool failed: {}", input["reason"])),
                 "slow" => {
-                    tokio::time::sleep(Duration::from_secs(30)).await;
+                    self.time.0.pause(Duration::from_secs(30)).await;
                     "1".to_owned()
                 }
                 other => panic!("there is no behaviour `{other}`"),
@@ -155,7 +165,7 @@ impl Tools for Stage {
             "fail_first" if run <= told["times"].as_u64().unwrap() as usize => return failed(),
             "fail_first" => told["value"].clone(),
             "slow" => {
-                tokio::time::sleep(Duration::from_millis(told["ms"].as_u64().unwrap())).await;
+                self.time.0.pause(Duration::from_millis(told["ms"].as_u64().unwrap())).await;
                 told["value"].clone()
             }
             "pick" => {
@@ -190,17 +200,13 @@ struct Ran {
 
 /// With `later` seconds the time of questions that nobody answers is over.
 async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Script>, given: &Json, later: Option<u64>) -> Ran {
-    let manual = ManualClock::at(SystemTime::UNIX_EPOCH);
-    let clock: Arc<dyn Clock> = match later {
-        Some(_) => Arc::new(manual.clone()),
-        None => Arc::new(SystemClock::default()),
-    };
+    let clock = stage.time.0.clone();
     let meter = Tally::default();
     for (agent, spent) in given["(spent)"].as_object().into_iter().flatten() {
         let cost = Cost::from_usd(spent["cost_usd"].as_f64().unwrap_or_default());
         meter.add(agent, Used { tokens: spent["tokens"].as_u64().unwrap_or_default(), cost }).unwrap();
     }
-    let ports = Ports { clock, meter: Arc::new(meter), ..ports(stage, model.clone()) };
+    let ports = Ports { clock: Arc::new(clock.clone()), meter: Arc::new(meter), ..ports(stage, model.clone()) };
     let (input, state) = match given.as_str() {
         Some(text) => (Some(text.to_owned()), Object::default()),
         None => (None, Value::from(given).as_object().cloned().unwrap_or_default()),
@@ -209,9 +215,18 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Script>, given: 
     let (source, digest) = ("test".into(), "test".into());
     let request = RunRequest { graph: graph.clone(), source, digest, kept: false, given, follows: None };
     let engine = Engine::new(ports, Arc::new(MemoryStore::default()));
-    let mut report = engine.start(request, CancellationToken::new()).await.unwrap();
+    let starting = engine.clone();
+    let started = tokio::spawn(async move { starting.start(request, CancellationToken::new()).await });
+    if later.is_none() {
+        loop {
+            assert!(clock.settled(Duration::from_secs(60)).await, "{clock:?}");
+            let Some(next) = clock.next_due() else { break };
+            clock.advance_to(next);
+        }
+    }
+    let mut report = started.await.unwrap().unwrap();
     if let Some(later) = later {
-        manual.advance(Duration::from_secs(later));
+        clock.advance(Duration::from_secs(later));
         report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
     }
     let (word, text) = match report.outcome {
