@@ -38,8 +38,9 @@ impl LiveCatalog {
         let current = Arc::new(RwLock::new(Arc::new(first)));
         let (sender, changes) = watch::channel(0);
         let shared = current.clone();
+        // Now, and not when the task gets its first turn: what changes until then counts, too.
+        let mut seen = stamp(&folders);
         let watching = tokio::spawn(async move {
-            let mut seen = stamp(&folders);
             loop {
                 tokio::time::sleep(EVERY).await;
                 let now = stamp(&folders);
