@@ -96,7 +96,7 @@ fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
         }
         None => Connection::open_in_memory()?,
     };
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
     Ok(connection)
