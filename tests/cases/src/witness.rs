@@ -21,7 +21,7 @@ const STILL: Duration = Duration::from_millis(100);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a question waits for turns of which nothing is heard.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The one who watches and answers. A run that goes on after a pause may have the same witness.
 #[derive(Debug, Default)]
