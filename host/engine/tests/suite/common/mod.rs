@@ -161,8 +161,16 @@ impl World {
 impl Scripts for World {
     async fn run(&self, call: ScriptCall) -> CallReport {
         self.ran.lock().unwrap().push(call.file.clone());
-        // Longer names take longer, so that branches finish in another order than they are declared.
-        tokio::time::sleep(Duration::from_millis(call.file.len() as u64)).await;
+        // Longer names take longer, so that branches finish in another order than they are declared. They wait for one millisecond
+        // after the other to begin, so that a machine that holds all of them up for a while costs each of them the same.
+        match call.file.len() {
+            letters @ ..=100 => {
+                for _ in 0..letters {
+                    tokio::time::sleep(Duration::from_micros(1)).await;
+                }
+            }
+            milliseconds => tokio::time::sleep(Duration::from_millis(milliseconds as u64)).await,
+        }
         let usage = Usage { calls: 1, ..Usage::default() };
         if self.charges {
             if let Err(overdrawn) = call.budget_scope.clamp(&hotcell_budget::Budget::default()) {
