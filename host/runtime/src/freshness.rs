@@ -288,7 +288,7 @@ mod tests {
         let host = Host::new(HostOptions::isolated()).expect("a host");
         let load = async || host.load_settled(&folder, None, true).await;
         for (name, text) in [
-            ("graph.yaml", "name: two\nstart: done\nnodes:\n  done: { type: end, output: hello }\n"),
+            ("graph.yaml", "name: three\nstart: done\nnodes:\n  done: { type: end, output: hello }\n"),
             ("plugins/new.wasm", "no plugin"),
             ("plugins/new.wasm", "no plugin, and longer"),
             ("hotcell.toml", "[run]\nstrict = true\n"),
