@@ -13,7 +13,7 @@ pub enum ComponentError {
     #[error("it is not a WebAssembly component")]
     NotAComponent,
     /// It cannot be read.
-    #[error("it is not valid: {message} at byte {offset}")]
+    #[error("it is not valid WebAssembly: {message} at byte {offset}")]
     Invalid {
         /// What is wrong.
         message: String,

@@ -250,7 +250,12 @@ impl FromStr for HttpGrant {
             Some((scheme, rest)) => (true, format!("{scheme}://{rest}")),
             None => (false, given.to_owned()),
         };
-        let url = Url::parse(&plain).map_err(|error| wrong(error.to_string()))?;
+        let url = Url::parse(&plain).map_err(|error| {
+            wrong(match error {
+                url::ParseError::RelativeUrlWithoutBase => "it does not begin with `https://` or `http://`".to_owned(),
+                other => other.to_string(),
+            })
+        })?;
         let scheme = match url.scheme() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,

@@ -100,7 +100,7 @@ pub enum InspectError {
         limit: u64,
     },
     /// Its structure is broken or uses WebAssembly that is switched off.
-    #[error("it is not valid: {0}")]
+    #[error("it is not valid WebAssembly: {0}")]
     Invalid(String),
     /// It imports something that does not exist here.
     #[error("it imports `{import}`, which hotcell does not have{hint}")]
@@ -345,10 +345,10 @@ mod tests {
             (b"print('hello')", "it is a text file,"),
             (b"\x89PNG\r\n", "it is some other binary file,"),
             (b"\x7fELF\x02\x01\x01", "give the `.wasm` it was made from"),
-            (&cut[..cut.len() - 3], "it is not valid: "),
+            (&cut[..cut.len() - 3], "it is not valid WebAssembly: "),
             (
                 b"\0asm\x0d\0\x01\0\x01\x08\0\0\0\0\x01\0\0\0",
-                "it is not valid: magic header not detected: bad magic number - expected=[ 0x0, 0x61, 0x73, 0x6d, ]",
+                "it is not valid WebAssembly: magic header not detected: bad magic number - expected=[ 0x0, 0x61, 0x73, 0x6d, ]",
             ),
         ];
         for (bytes, expected) in cases {

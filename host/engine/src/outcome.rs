@@ -51,7 +51,7 @@ pub enum RunError {
         variables: Vec<String>,
     },
     /// The run has ended
-    #[error("run `{run}` cannot be continued: it is `{status}`")]
+    #[error("run `{run}` has already ended: it is `{status}`")]
     Ended {
         /// The run
         run: RunId,

@@ -51,7 +51,7 @@ pub(crate) fn difference(expected: &Expectation, gave: &Result<Gave, CellError>)
         }
         (Expectation::Output(output), Ok(Gave::Reply(ConnectorReply::Accepted))) if output == ACCEPTED => None,
         (expected, Ok(gave)) => Some(format!("expected {}, got {}", in_words(expected), shown(gave))),
-        (expected, Err(error)) => Some(format!("expected {}, and it failed: {error}", in_words(expected))),
+        (expected, Err(error)) => Some(format!("expected {}, but the call failed: {error}", in_words(expected))),
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(compare(r#"{ "error": { "kind": "denied", "message": "entry" } }"#, error()), "");
         assert_eq!(compare(r#"{ "error": {} }"#, error()), "");
         assert!(compare(r#"{ "error": { "kind": "other" } }"#, error()).contains("got denied: no entry"));
-        assert!(compare(r#"{ "output": 1 }"#, error()).contains("and it failed: no entry"));
+        assert!(compare(r#"{ "output": 1 }"#, error()).contains("but the call failed: no entry"));
         let verdict = Ok(Gave::Verdict(Verdict::Refuse("too secret".to_owned())));
         assert_eq!(compare(r#"{ "verdict": { "refuse": "secret" } }"#, verdict), "");
         assert!(

@@ -20,7 +20,7 @@ use crate::projection::RunStatus;
 #[derive(Clone, Debug, Error)]
 pub enum JournalError {
     /// The store failed
-    #[error("the journal {path} cannot be {doing}: {cause}")]
+    #[error("the journal `{path}` cannot be {doing}: {cause}")]
     Store {
         /// The store's path
         path: String,
@@ -89,7 +89,7 @@ pub enum JournalError {
         question: String,
     },
     /// A page of a list was to begin somewhere else than where one ended
-    #[error("`{0}` is not where a page begins")]
+    #[error("`{0}` does not mark the start of a page; take the value that came with the page before")]
     NoSuchPage(String),
     /// More words are looked for than at once
     #[error("a search has 64 words at most, and this one has {0}")]

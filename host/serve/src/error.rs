@@ -14,8 +14,8 @@ use crate::store::StoreError;
 pub enum ServeError {
     /// Whoever can reach the address could use everything
     #[error(
-        "{0} can be reached from other machines, and nobody would be asked who they are; make an API key with `hotcell serve key add`, or \
-         listen on a loopback address such as 127.0.0.1"
+        "{0} can be reached from other machines, and without API keys, anyone who reaches it may do anything; create a key with \
+         `hotcell serve key add`, or listen on a loopback address such as 127.0.0.1"
     )]
     Open(SocketAddr),
     /// Two agents cannot be told apart

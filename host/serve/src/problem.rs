@@ -243,7 +243,7 @@ impl From<HostError> for Problem {
                 Problem::unprocessable(error.to_string()).kind("revision", "There is no such revision")
             }
             HostError::DoesNotFit { ref run, ref cause } => Problem::unprocessable(format!(
-                "run `{run}` cannot be moved: {cause}; it was not changed, and goes on with its own revision without `revision`"
+                "run `{run}` cannot continue with this revision: {cause}; nothing was changed. Without `revision`, it continues with its own"
             ))
             .kind("does-not-fit", "The run does not fit the agent"),
             HostError::Run(RunError::Mismatch { .. }) => {

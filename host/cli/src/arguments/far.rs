@@ -18,16 +18,24 @@ pub(crate) struct Far {
 }
 
 fn server(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("{error}; write it like `http://127.0.0.1:18820`"))?;
+    let url = Url::parse(text).map_err(|error| {
+        let reason = match error {
+            url::ParseError::RelativeUrlWithoutBase => "it does not begin with `http://` or `https://`".to_owned(),
+            other => other.to_string(),
+        };
+        format!("{reason}; write it like `http://127.0.0.1:18820`")
+    })?;
     match url.scheme() {
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
-            Err("an address with a name or password in it ends up in logs; use `HOTCELL_SERVER_KEY`".to_owned())
+            Err("an address with a user name or password in it ends up in logs; use `HOTCELL_SERVER_KEY`".to_owned())
         }
         "http" | "https" if url.query().is_some() || url.fragment().is_some() => {
             Err("the address of a server has no `?` and no `#`".to_owned())
         }
         "http" | "https" => Ok(url),
-        other => Err(format!("a server is reached by `http` or `https`, not by `{other}`")),
+        other => {
+            Err(format!("the scheme `{other}` is neither `http` nor `https`; write it like `http://127.0.0.1:18820`"))
+        }
     }
 }
 

@@ -147,7 +147,7 @@ pub(crate) struct Mcp {
     pub(crate) with: RunWith,
     /// Serve Streamable HTTP at this address under `/mcp`; port 0 picks a free port. There is no authentication: bind to a
     /// loopback address, or put an authenticating proxy in front
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub(crate) http: Option<std::net::SocketAddr>,
     /// Additional `Host` header to accept; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]", requires = "http")]
@@ -332,8 +332,13 @@ pub(crate) enum PictureFormat {
     Dot,
 }
 
+/// The address that a server listens on.
+fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(|_| "it has to be an IP address and a port, such as `127.0.0.1:8080`".to_owned())
+}
+
 fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || "an age is a number with a unit, such as `90m`, `12h`, `7d` or `4w`".to_owned();
+    let wrong = || "it has to be a number with a unit, such as `90m`, `12h`, `7d` or `4w`".to_owned();
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
     let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     Duration::try_from(duration).map_err(|_| wrong())

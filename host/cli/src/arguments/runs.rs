@@ -7,7 +7,7 @@ use hotcell_graph::Value;
 use hotcell_graph::value::parse_json;
 use hotcell_runtime::{Outward, RevisionChoice, RunStatus};
 
-use super::{Far, MorePlugins, RunWith, Session, TRUST_ONE, age};
+use super::{Far, MorePlugins, RunWith, Session, TRUST_ONE, age, listen_address};
 
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
@@ -268,7 +268,7 @@ fn run_status(word: &str) -> Result<RunStatus, String> {
 #[derive(Debug, Args)]
 pub(crate) struct Listen {
     /// Address to listen on; port 0 picks a free port
-    #[arg(default_value = "127.0.0.1:8090", value_name = "ADDRESS:PORT")]
+    #[arg(default_value = "127.0.0.1:8090", value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub(crate) address: std::net::SocketAddr,
     #[command(flatten)]
     pub(crate) with: RunWith,

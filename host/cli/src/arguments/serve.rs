@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{RunWith, age};
+use super::{RunWith, age, listen_address};
 
 /// Every agent below the folders is served, in any language. The API is the Agent Protocol; `/openapi.json` describes it.
 /// On SIGTERM or Ctrl-C the server starts no more runs; runs that have not finished after `--drain` are resumed at its next start.
@@ -30,7 +30,7 @@ pub(crate) struct Serve {
     )]
     pub(crate) config: Option<PathBuf>,
     /// Address to listen on; port 0 picks a free port [default: that of the server file, or 127.0.0.1:18820]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub(crate) listen: Option<std::net::SocketAddr>,
     /// Additional `Host` header to accept; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]")]

@@ -173,14 +173,19 @@ pub(super) fn failed_nodes(failures: &[&NodeFailure]) -> Option<(u64, String)> {
     (!nodes.is_empty()).then(|| (nodes.len() as u64, format!("{}{more}", first.join("; "))))
 }
 
-/// The first line of an error and its last one, where a traceback says what happened.
+/// The first line of an error and its last one, where a traceback says what happened, with the place before it. What would
+/// grant something is lines of its own, and told where the node failed.
 fn in_a_line(error: &str) -> String {
     let mut lines = error.trim().lines().map(str::trim);
     let first = lines.next().unwrap_or_default();
     // A line that only underlines says nothing.
-    match lines.rfind(|line| line.chars().any(char::is_alphanumeric)) {
-        Some(last) => format!("{first} … {last}"),
-        None => first.to_owned(),
+    let says = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let rest: Vec<&str> = lines.take_while(|line| !line.ends_with("write into `hotcell.toml`:")).filter(says).collect();
+    let Some((last, before)) = rest.split_last() else { return first.to_owned() };
+    let is_place = |line: &&&str| line.starts_with("File \"") && !line.starts_with("File \"/python/");
+    match before.iter().rev().find(is_place) {
+        Some(place) => format!("{first} … {place} … {last}"),
+        None => format!("{first} … {last}"),
     }
 }
 

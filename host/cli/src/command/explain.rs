@@ -21,8 +21,8 @@ const DOCUMENTS: [(&str, &str); 14] = [
     ("python", include_str!("../../../../docs/python.md")),
 ];
 
-/// Other words for the documents.
-const ALSO: [(&str, &str); 11] = [
+/// Other words for the documents, and the limits that end a call.
+const ALSO: [(&str, &str); 18] = [
     ("server", "serve"),
     ("model", "models"),
     ("agentspec", "agent-spec"),
@@ -34,6 +34,13 @@ const ALSO: [(&str, &str); 11] = [
     ("config.yaml", "loki"),
     ("json", "events"),
     ("tests", "cases"),
+    ("out-of-fuel", "budget"),
+    ("deadline", "budget"),
+    ("out-of-memory", "budget"),
+    ("too-many-handles", "budget"),
+    ("output-too-large", "budget"),
+    ("egress", "budget"),
+    ("too-deep", "budget"),
 ];
 
 pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure> {
@@ -106,21 +113,21 @@ fn plain(heading: &str) -> String {
 
 /// What the documents say about a topic: a whole document, a section, or the rows of tables that name a key.
 fn find(topic: &str) -> Option<String> {
-    let wanted = topic.trim().replace('`', "").trim_matches(['[', ']']).to_lowercase();
-    let name = ALSO.iter().find(|(word, _)| *word == wanted).map_or(&*wanted, |(_, name)| *name);
-    if let Some((_, text)) = DOCUMENTS.iter().find(|(known, _)| *known == name || known.replace('.', "-") == name) {
+    let asked = topic.trim().replace('`', "").trim_matches(['[', ']']).to_lowercase();
+    let wanted = ALSO.iter().find(|(word, _)| *word == asked).map_or(&*asked, |(_, name)| *name);
+    if let Some((_, text)) = DOCUMENTS.iter().find(|(known, _)| *known == wanted || known.replace('.', "-") == wanted) {
         return Some((*text).to_owned());
     }
     let all = || DOCUMENTS.iter().flat_map(|(name, text)| sections(text).map(move |section| (*name, section)));
     let is_section = |heading: &str| {
         let heading = plain(heading).to_lowercase();
-        heading == wanted || heading.replace(' ', "-") == wanted || heading.strip_suffix(".name") == Some(&wanted)
+        heading == wanted || heading.replace(' ', "-") == wanted || heading.strip_suffix(".name") == Some(wanted)
     };
     if let Some((_, section)) = all().find(|(_, section)| is_section(section.heading)) {
         return Some(section.text.to_owned());
     }
     // `grants.http` is the key `http` in a section about grants, and `map.over` one that is named beside `map`.
-    let (part, key) = wanted.rsplit_once('.').unwrap_or(("", &wanted));
+    let (part, key) = wanted.rsplit_once('.').unwrap_or(("", wanted));
     let in_heading = |_: &str, section: &Section<'_>| plain(section.heading).to_lowercase().starts_with(part);
     let in_text = |name: &str, section: &Section<'_>| name == part || section.text.to_lowercase().contains(part);
     about(key, in_heading).or_else(|| about(key, in_text))
@@ -176,6 +183,7 @@ mod tests {
             ("leafmesh", "# LeafMesh"),
             ("serve", "# The server"),
             ("graph.yaml", "# Loki"),
+            ("out-of-fuel", "## `[budget.NAME]`"),
             ("providers", "## Providers"),
             ("fields of `config.yaml`", "## Fields of `config.yaml`"),
             ("fields-of-graph.yaml", "## Fields of `graph.yaml`"),

@@ -79,9 +79,10 @@ impl Cron {
         };
         let fields: Vec<&str> = written.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = &fields[..] else {
+            let count = fields.len();
+            let noun = if count == 1 { "field" } else { "fields" };
             return Err(format!(
-                "it has {} fields, and a schedule has five: minute, hour, day of the month, month, day of the week",
-                fields.len()
+                "it has {count} {noun}, and a schedule has five: minute, hour, day of the month, month, day of the week"
             ));
         };
         let part = |what, values, names, first| Part { what, values, names, first };

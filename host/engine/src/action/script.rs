@@ -111,7 +111,19 @@ pub(super) async fn perform(
 fn shorten(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text[..end].escape_debug()),
-        None => text.escape_debug().to_string(),
+        Some((end, _)) => format!("{}…", in_one_line(&text[..end])),
+        None => in_one_line(text),
     }
+}
+
+/// A text without line ends and control characters; quotes stay as they are.
+fn in_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\'' | '"' => line.push(character),
+            other => line.extend(other.escape_debug()),
+        }
+    }
+    line
 }

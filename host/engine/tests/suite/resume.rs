@@ -102,7 +102,7 @@ async fn any_prefix_of_the_journal_leads_to_the_same_result() {
         assert_eq!(again.ran.lock().unwrap().len(), calls - committed, "after {length} entries");
         assert_eq!(journal.find(run.as_str()).await.unwrap().status, RunStatus::Completed);
         let error = Engine::new(again.ports(), journal).resume(&run, graph.clone(), CancellationToken::new()).await;
-        assert!(error.unwrap_err().to_string().contains("cannot be continued: it is `completed`"));
+        assert!(error.unwrap_err().to_string().contains("has already ended: it is `completed`"));
     }
 }
 

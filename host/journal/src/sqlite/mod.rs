@@ -333,7 +333,11 @@ impl RunStore for SqliteStore {
 /// SQLite keeps what is not yet in the file beside it, under the name that was used: two names of one file lose commits.
 fn refuse_several_names(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
-    let names = std::fs::metadata(path).map_err(|error| error.to_string())?.nlink();
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if found.is_dir() {
+        return Err("it is a directory; name a file in it".to_owned());
+    }
+    let names = found.nlink();
     if names > 1 {
         return Err(format!(
             "the file has {names} names (hard links), and SQLite loses data when they are used side by side; \

@@ -106,7 +106,14 @@ impl Provider {
             .as_deref()
             .or(protocol.default_url())
             .ok_or_else(|| refuse("it is missing; a compatible server needs one".to_owned()))?;
-        let url = Url::parse(address).map_err(|error| refuse(format!("`{}`: {error}", shown(address))))?;
+        let url = Url::parse(address).map_err(|error| {
+            refuse(match error {
+                url::ParseError::RelativeUrlWithoutBase => {
+                    format!("`{}` does not begin with `http://` or `https://`", shown(address))
+                }
+                other => format!("`{}`: {other}", shown(address)),
+            })
+        })?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(refuse("it must begin with `http://` or `https://` and name a host".to_owned()));
         }

@@ -31,11 +31,11 @@ impl Settings {
             wishes.entry(name).or_default().extend(grants.in_words());
         }
         for (name, budget) in &self.budget {
-            let limits = budget.iter().map(|(limit, value)| format!("use up to {value} as its `{limit}`"));
+            let limits = budget.iter().map(|(limit, value)| format!("have a `{limit}` limit of {value}"));
             wishes.entry(name).or_default().extend(limits);
         }
         for (name, plugin) in &self.plugins {
-            let set = plugin.config.iter().map(|(key, value)| format!("be told `{value}` as its `{key}`"));
+            let set = plugin.config.iter().map(|(key, value)| format!("read the setting `{key}`, which is `{value}`"));
             wishes.entry(name).or_default().extend(set);
         }
         for name in &self.hooks.optional {
@@ -63,7 +63,7 @@ impl Settings {
             all.push(format!("Python tools may import, and read, everything in `{}`", path.display()));
         }
         for (limit, value) in &self.ceiling {
-            all.push(format!("no call has more than {value} as its `{limit}`, not even one of your own plugins"));
+            all.push(format!("the `{limit}` of every call is limited to {value}, even in your own plugins"));
         }
         if self.run.journal_bytes() > JOURNAL_BYTES {
             all.push(format!(

@@ -105,7 +105,7 @@ pub enum HostError {
     },
     /// What was committed of a run does not fit what it was to be moved to
     #[error(
-        "run `{run}` cannot be moved: {cause}; it was not changed, and goes on with its own revision without `--revision`"
+        "run `{run}` cannot continue with this revision: {cause}; nothing was changed. Without `--revision`, it continues with its own"
     )]
     DoesNotFit {
         /// The run
@@ -170,7 +170,7 @@ pub enum HostError {
 fn nothing_asked(run: &str, status: RunStatus) -> String {
     match status {
         RunStatus::Waiting => {
-            format!("every question of run `{run}` has its answer already; it only has to be resumed")
+            format!("all questions of run `{run}` are answered; resume it with `hotcell runs resume {run}`")
         }
         status => format!("run `{run}` does not wait for an answer: it is `{status}`"),
     }

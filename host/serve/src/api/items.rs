@@ -208,7 +208,7 @@ async fn get(State(server): State<Server>, uri: Uri) -> Result<Json<ItemView>, P
                     "`refresh_ttl` is not supported: items are kept until they are removed",
                 ));
             }
-            _ => return Err(bad(format!("the query has `{}`, which means nothing here", shown(&name)))),
+            _ => return Err(bad(format!("unknown query parameter `{}`", shown(&name)))),
         }
     }
     if let [only] = &found[..] {

@@ -81,7 +81,7 @@ impl Query {
 
 /// A query has a name that nobody takes.
 pub(crate) fn means_nothing(name: &str) -> Problem {
-    bad(format!("the query has `{}`, which means nothing here", shown(name)))
+    bad(format!("unknown query parameter `{}`", shown(name)))
 }
 
 /// An address that cannot be used.

@@ -171,7 +171,10 @@ pub(super) fn statuses(query: &mut Query) -> Result<Vec<RunStatus>, Problem> {
 /// What a run stands like that is wanted, in hotcell's own words.
 fn standings(words: &str) -> Result<Vec<RunStatus>, Problem> {
     let known = |word: &str| {
-        RunStatus::from_word(word).ok_or_else(|| super::params::bad(format!("no run stands as `{}`", shown(word))))
+        RunStatus::from_word(word).ok_or_else(|| {
+            let all = RunStatus::ALL.map(RunStatus::as_str).join(", ");
+            super::params::bad(format!("`standing` cannot be `{}`; it is one of {all}", shown(word)))
+        })
     };
     words.split(',').map(known).collect()
 }

@@ -16,8 +16,13 @@ fn password() -> String {
 
 pub(super) fn sign(_: &Context, file: &Path, key: &Path) -> Result<Exit, Failure> {
     let signature = sign_component(file, key, &password()).map_err(|error| {
-        Failure::failed(error.to_string())
-            .help(format!("the password of the key is taken from the environment variable `{PASSWORD}`"))
+        let failure = Failure::failed(error.to_string());
+        match key.exists() {
+            true => {
+                failure.help(format!("`hotcell plugin keygen` makes keys; their password is read from `{PASSWORD}`"))
+            }
+            false => failure.help("`hotcell plugin keygen FILE` makes a key"),
+        }
     })?;
     print(&format!("signed: `{}`", signature.display()))?;
     Ok(Exit::Done)
