@@ -131,7 +131,7 @@ impl<'g> Exporter<'g> {
         }
         let limits = &graph.limits;
         if limits.visits_per_node.is_some() || limits.rounds.is_some() || limits.wall_clock.is_some() {
-            let limits = format!("the graph limits its runs, and the limits of {made} are those of whoever runs it");
+            let limits = format!("the limits of the graph are left out: {made} has none of its own");
             self.differences.push(limits);
         }
         if graph.input_schema.is_some() {

@@ -152,7 +152,7 @@ impl<'g> Exporter<'g> {
             self.problem(node, "tells another system of the question, which a question of a flow does not");
         }
         if ask.trim {
-            self.difference(node, "takes white space off the answer, and a flow leaves it");
+            self.difference(node, "trims white space from the answer, which a flow does not");
         }
         let output = self.output_name(node, ask.bind);
         let prompt = self.prompt(node, &ask.question);
