@@ -11,6 +11,9 @@ use crate::project::{Kind, Language, NameError, check_name};
 /// The name of the file.
 pub(crate) const FILE: &str = "plugin.toml";
 
+/// What may stand below `[capabilities]`.
+const CAPABILITIES: [&str; 10] = ["fs", "http", "env", "clock", "random", "secret", "kv", "llm", "tool", "ask"];
+
 /// What stands in a `plugin.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +98,11 @@ impl Manifest {
         if manifest.language == Language::Rust {
             return Err(form("a plugin in Rust is described by its `Cargo.toml` and its code; remove this file"));
         }
+        // What was built is refused for it, too, after a while and without the name of this file.
+        if let Some(unknown) = manifest.capabilities.keys().find(|key| !CAPABILITIES.contains(&key.as_str())) {
+            let known = CAPABILITIES.map(|key| format!("`{key}`")).join(", ");
+            return Err(form(&format!("`{unknown}` under `[capabilities]` is not a capability; they are {known}")));
+        }
         let leads_out = |part: Component<'_>| !matches!(part, Component::Normal(_) | Component::CurDir);
         if manifest.source.components().any(leads_out) || manifest.source.file_stem().is_none() {
             return Err(form("`source` has to be a file inside the project, such as `src/plugin.py`"));
@@ -143,6 +151,7 @@ mod tests {
             (good.replace("src/", "../"), "inside the project"),
             (good.replace("\"c\"", "\"rust\""), "`Cargo.toml`"),
             (format!("{good}colour = 1\n"), "colour"),
+            (format!("{good}[capabilities]\nhtpp = [\"*\"]\n"), "`htpp` under `[capabilities]` is not a capability"),
         ];
         for (text, expected) in cases {
             let found = problem(&text);
