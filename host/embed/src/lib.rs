@@ -1,12 +1,13 @@
-//! hotcell for Rust programs: agents of five languages, run natively, and what strangers wrote for them sealed.
+//! hotcell for Rust programs: runs agents of five languages natively, and all code that somebody else wrote for them in sealed cells.
 //!
-//! This crate adds nothing: it hands on what a program needs that embeds hotcell, and no more, so that what such programs rely on is
-//! in one place. Whatever of it is changed, `.ci/public-api` shows.
+//! This crate contains no code of its own. It re-exports what a program needs to embed hotcell, and nothing else, so that everything
+//! that such programs depend on is in one place. `.ci/public-api` shows every change of it.
 //!
 //! # Load and run
 //!
-//! A [`Host`] is set up once in a process. It loads agents ([`Host::load`]) and runs them ([`Host::run`]); what a run is connected to while
-//! this process works on it is its [`Session`]. [`HostOptions::isolated`] has nothing of the user's own count, which is what tests want.
+//! A process sets up one [`Host`]. It loads agents ([`Host::load`]) and runs them ([`Host::run`]). A [`Session`] connects a run to this
+//! process while the process works on it: who answers questions, who observes events, what stops it. [`HostOptions::isolated`] ignores the
+//! user's configuration, plugins and journal, as tests need.
 //!
 //! ```
 //! use hotcell_embed::{Host, HostOptions, Outcome, RunInput, Session};
@@ -32,7 +33,7 @@
 //! # }
 //! ```
 //!
-//! What is wrong with an agent is a [`LoadFailure`], whose [`Diagnostic`]s have places in its file.
+//! If an agent cannot be loaded, the error is a [`LoadFailure`], whose [`Diagnostic`]s have places in its files.
 //!
 //! What [`HostOptions`] leave out is as on the command line: the table of [`Prices`] that ships with hotcell, the time of the machine, and what the user's
 //! `config.toml` says of signatures and recordings.
@@ -55,7 +56,7 @@
 //!
 //! # Answer and resume
 //!
-//! A run that asks a person waits in the journal, for as long as it takes. Whoever is there at once is [`People`] of the session.
+//! A run that asks a person waits in the journal, for as long as it takes. [`People`] of the session can answer at once.
 //!
 //! ```
 //! # use hotcell_embed::{Host, HostOptions, Outcome, RunInput, Session};
@@ -86,7 +87,7 @@
 //!
 //! # Follow
 //!
-//! An [`Observer`] is told every [`Event`] as it happens; cancelling the [`CancellationToken`] of the session stops the run, which can be resumed.
+//! An [`Observer`] receives every [`Event`] as it happens. Cancelling the [`CancellationToken`] of the session stops the run; it can be resumed.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -122,7 +123,7 @@
 //!
 //! # Functions of the program as tools
 //!
-//! [`Host::offering`] hands functions of this program to agents whose files name them. They are **not sealed**.
+//! [`Host::offering`] offers functions of this program to agents whose files name them. They are **not sealed**.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -167,9 +168,9 @@
 //!
 //! # Plugins
 //!
-//! Plugins are found in `plugins` beside an agent, in [`HostOptions::plugins`] and in the user's own folder. What they may do stands in `hotcell.toml` and
-//! counts where the folder is trusted ([`HostOptions::trust`], [`HostOptions::trust_named`]). A program that loads plugins of strangers calls
-//! [`compile_in_processes`] first in `main`, so that compiling them has limits, too.
+//! Plugins are found in `plugins` beside an agent, in [`HostOptions::plugins`] and in the user's own folder. `hotcell.toml` grants what they may
+//! do, if its folder is trusted ([`HostOptions::trust`], [`HostOptions::trust_named`]). A program that loads plugins from others calls
+//! [`compile_in_processes`] at the start of `main`, so that compiling them is limited, too.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -177,7 +178,7 @@
 //! use hotcell_embed::{Host, HostOptions, RunInput, Session, compile_in_processes};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // This program is started again for each component that is compiled, so nothing else may come before.
+//! // This program is started again for each component that is compiled, so nothing may come before this.
 //! compile_in_processes();
 //!
 //! let host = Host::new(HostOptions { plugins: vec!["/srv/plugins".into()], trust_named: true, ..HostOptions::default() })?;

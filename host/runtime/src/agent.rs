@@ -28,7 +28,7 @@ use crate::revision::AgentRevision;
 pub struct Agent {
     /// Its graph
     pub graph: Arc<Graph>,
-    /// What is probably not as meant
+    /// Warnings: what is probably a mistake
     pub warnings: Vec<Diagnostic>,
     /// The language it is written in
     pub dialect: Dialect,
@@ -36,15 +36,15 @@ pub struct Agent {
     pub file: PathBuf,
     /// The folder of the file
     pub folder: PathBuf,
-    /// The names of the agents in the file, where a file may hold several
+    /// The names of the agents in the file, if it can contain several
     pub names: Vec<Key>,
-    /// How the file is written, where its language has several styles
+    /// The style of the file, if its language has several
     pub style: Option<&'static str>,
     /// Whether a run of it fails for whoever started it if a node failed and nothing handles that (`[run] strict`)
     pub strict: bool,
-    /// What a run of it may write to its journal (`[run] journal_bytes`)
+    /// Bytes that a run of it may write to its journal (`[run] journal_bytes`)
     pub journal_bytes: Bytes,
-    /// When a server begins runs by itself that the folder's settings name; some may be of other agents of the folder
+    /// Schedules in the folder's settings, by which a server starts runs; some may be for other agents of the folder
     pub schedules: Vec<ScheduleSettings>,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
@@ -69,30 +69,30 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Where it comes from: what the runs of it in a journal are known by.
+    /// Its source, by which its runs are found in a journal.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Sends a request as its own file does: where it may go is decided by what is granted to the file.
+    /// Sends a request as its own file does, with the grants of that file.
     ///
     /// # Errors
-    /// Why there is no answer; a denial says which grant would allow it.
+    /// Why there is no reply; a denial says which grant would allow it.
     pub async fn send(&self, call: WebCall) -> Result<WebReply, PortError> {
         let scope = Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()));
         self.own.web.send(call, scope).await.result.map_err(|failure| failure.error)
     }
 
-    /// Whether its own file may post to an address, by what that is called; where the name leads is looked at when something is sent.
+    /// Whether its own file may post to an address, judged by its name; where the name resolves to is checked when something is sent.
     pub fn may_post(&self, address: &Url) -> bool {
         let granted = self.permissions.grants(FILE_GRANTS, &self.grants);
         granted.is_ok_and(|grants| matches!(decide_url(&grants, address, "POST"), Some(Decision::Allow)))
     }
 
-    /// Calls a tool of a component that its own file has set up ([`DeclaredComponent::tool`]), outside of any run.
+    /// Calls a tool of a component that its own file configures ([`DeclaredComponent::tool`]), outside of any run.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Why there is no result.
     pub async fn call_component(&self, tool: &str, arguments: &str) -> Result<String, OutsideCallError> {
         let call = ToolCall {
             name: tool,
@@ -107,12 +107,12 @@ impl Agent {
         Ok(self.own.tools.call(call).await.result?)
     }
 
-    /// What it says for whoever serves it, if it is a mesh of agents.
+    /// Its settings for a server, if it is a mesh of agents.
     pub fn mesh(&self) -> Option<&MeshSettings> {
         self.mesh.as_deref()
     }
 
-    /// Identifies everything that it was loaded from.
+    /// Identifies all files that it was loaded from.
     pub fn digest(&self) -> &str {
         self.revision.as_ref().map_or(&self.texts, |revision| &revision.digest)
     }
@@ -124,7 +124,7 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// Why a call outside of any run gave no answer.
+/// Why a call outside of any run has no result.
 #[derive(Debug, Error)]
 pub enum OutsideCallError {
     /// It failed; the text says which limit, trap or error, and which grant would allow what was denied
@@ -144,7 +144,7 @@ impl From<CallError> for OutsideCallError {
     }
 }
 
-/// What is said when an agent is loaded.
+/// Options for loading an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loading<'a> {
     /// Which of several agents of a file is meant
@@ -159,9 +159,9 @@ pub enum Which<'a> {
     /// The only one
     #[default]
     Only,
-    /// Whichever comes first, to say what is wrong with any of them
+    /// The first one, with the errors of all of them
     Any,
-    /// The one of this name
+    /// The one with this name
     Named(&'a str),
 }
 
@@ -174,7 +174,7 @@ pub struct ComponentsFile {
     pub rename: Vec<(String, String)>,
 }
 
-/// Why an agent cannot be written in another language.
+/// Why an agent cannot be converted to another language.
 #[derive(Debug, Error)]
 pub enum NotConverted {
     /// It cannot be loaded

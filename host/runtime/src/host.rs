@@ -107,7 +107,7 @@ fn config_file(name: &str) -> Option<PathBuf> {
     dirs::config_dir().map(|folder| folder.join("hotcell").join(name))
 }
 
-/// Where runs, the data of plugins and the like are kept.
+/// The folder of runs, data of plugins and the like.
 ///
 /// # Errors
 /// When the user has no home folder.
@@ -116,7 +116,7 @@ pub fn state_folder() -> Result<PathBuf, HostError> {
 }
 
 impl Host {
-    /// Sets up a host, with a WebAssembly engine of its own: one per process is enough (see [`Host::beside`]).
+    /// Sets up a host with its own WebAssembly engine. One per process is enough (see [`Host::beside`]).
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
         let cache_dir = options.cache_dir.clone().or_else(cells_cache);
         let on_compile = options.progress.clone().map(|progress| {
@@ -136,19 +136,19 @@ impl Host {
         Host::with_cell_runtime(cell_runtime, options)
     }
 
-    /// Another host in the same process, with its own journal, environment and plugins and the same engine and
-    /// compiled cells. Its `cache_dir` and `progress` are those of this host.
+    /// Sets up another host in the same process, with its own journal, environment and plugins. It shares the engine and the
+    /// compiled cells, and has the `cache_dir` and `progress` of this host.
     pub fn beside(&self, options: HostOptions) -> Result<Self, HostError> {
         Host::with_cell_runtime(self.context().cell_runtime().clone(), options)
     }
 
-    /// Has this count what is used of allowances, over all runs. Without it, they are counted for as long as the host lives; once one
-    /// counts, it stays.
+    /// Sets what counts the usage of allowances over all runs. Without it, usage is counted for the lifetime of the host. It can be set
+    /// only once.
     pub fn counting_with(&self, meter: Arc<dyn Meter>) {
         let _ = self.0.meter.set(meter);
     }
 
-    /// The same host, with the same runs and plugins, which hands this and nothing else to the agents that it loads, and to runs that go on.
+    /// The same host, with the same runs and plugins, that offers exactly this to the agents that it loads and to runs that it resumes.
     pub fn offering(&self, offered: Offered) -> Self {
         let Inner { journal, context, gates, redaction_key, meter } = &*self.0;
         let (journal, gates, meter) = (journal.clone(), gates.clone(), meter.clone());
@@ -230,12 +230,12 @@ impl Host {
         Ok(Host(Arc::new(Inner { journal, context, gates: Gates::default(), redaction_key, meter: Arc::default() })))
     }
 
-    /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.
+    /// Loads an agent: a graph file, or the folder that contains one. Nothing of it is run.
     pub fn load(&self, path: &Path) -> Result<Agent, LoadFailure> {
         load::load(self.context(), path, &Loading::default())
     }
 
-    /// Loads an agent as [`Host::load`] does, on another thread: compiling it and connecting to its MCP servers holds up nobody.
+    /// Loads an agent like [`Host::load`], on another thread, so that compiling it and connecting to its MCP servers blocks nothing.
     ///
     /// # Errors
     /// When it cannot be loaded.
@@ -246,7 +246,7 @@ impl Host {
         loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
     }
 
-    /// Loads one of several agents of a file, or the first of them, as [`Host::load_async`] does.
+    /// Loads one of several agents of a file, or the first of them, like [`Host::load_async`].
     ///
     /// # Errors
     /// When it cannot be loaded.
@@ -268,8 +268,8 @@ impl Host {
         load::text_of(&agent.file)
     }
 
-    /// Loads an agent again, as [`Host::load_async`] does, as if its file had this text. The file stays as it is, and what was trusted of
-    /// it is not trusted of another text.
+    /// Loads an agent again, like [`Host::load_async`], as if its file had this text. The file is not changed, and trust in the file does
+    /// not cover a different text.
     ///
     /// # Errors
     /// When it cannot be loaded.
@@ -281,7 +281,7 @@ impl Host {
         loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
     }
 
-    /// Loads the first of the agents of a file, to say what is wrong with any of them.
+    /// Loads the first of the agents of a file, with the errors of all of them.
     pub fn load_any(&self, path: &Path) -> Result<Agent, LoadFailure> {
         load::load(self.context(), path, &Loading { agent: Which::Any, ..Loading::default() })
     }
@@ -301,7 +301,7 @@ impl Host {
         load::load(self.context(), path, loading)
     }
 
-    /// The agent at `path` as a configuration of the Open Agent Specification, and where that behaves in another way.
+    /// The agent at `path` as a configuration of the Open Agent Specification, and where that behaves differently.
     ///
     /// # Errors
     /// When it cannot be loaded, or cannot be expressed in that language.
@@ -316,22 +316,22 @@ impl Host {
         convert::write(self.context(), path, loading)
     }
 
-    /// What models cost.
+    /// Prices of models.
     pub fn prices(&self) -> &Prices {
         self.context().prices()
     }
 
-    /// The model of nodes that name none, as `provider:model`, if there is one.
+    /// The default model, as `provider:model`, if there is one.
     pub fn default_model(&self) -> Option<String> {
         self.context().default_model().map(|model| model.to_string())
     }
 
-    /// The clock that runs go by.
+    /// The clock of runs.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         self.context().clock()
     }
 
-    /// A variable of the environment that the host was given.
+    /// A variable of the host's environment.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.context().environment().get(name)
     }
@@ -346,21 +346,21 @@ impl Host {
         &self.0.context
     }
 
-    /// The plugins within reach of an agent's folder: those in its `plugins`, in the folders the host was given, and
-    /// the user's own. None of them is compiled or run.
+    /// The plugins that agents of a folder can use: those in its `plugins`, in the plugin folders of the host, and the user's own.
+    /// None of them is compiled or run.
     pub fn catalogue(&self, folder: &Path) -> Catalogue {
         self.context().catalogue(folder)
     }
 
-    /// Whose the data of a plugin is that was found in a [`Host::catalogue`] of a folder.
+    /// The owner of the data of a plugin that was found in a [`Host::catalogue`] of a folder.
     ///
     /// # Errors
-    /// When a folder is not there any more, or its name is not UTF-8.
+    /// When a folder no longer exists, or its name is not UTF-8.
     pub fn owner(&self, folder: &Path, file: &Path, plugin: &str) -> Result<Owner, StoresError> {
         self.context().owner(folder, file, plugin)
     }
 
-    /// Compiles a component and compares it with the contract, without running it.
+    /// Compiles a component and checks it against the contract, without running it.
     ///
     /// # Errors
     /// When it cannot be loaded; the error says why.
@@ -368,28 +368,28 @@ impl Host {
         self.context().cell_runtime().cells().load(name, bytes).map(drop)
     }
 
-    /// What the operator said about an agent's folder.
+    /// The operator's settings for an agent's folder.
     ///
     /// # Errors
-    /// When `hotcell.toml` or `hotcell.lock` is there and cannot be used.
+    /// When `hotcell.toml` or `hotcell.lock` exists and cannot be used.
     pub fn agent_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
         self.context().agent_folder(folder)
     }
 
-    /// Which folders may grant something by their own `hotcell.toml`.
+    /// The folders whose `hotcell.toml` may grant something.
     pub fn trust(&self) -> &Trust {
         self.context().trust()
     }
 
-    /// Whose signatures plugins need.
+    /// The signatures that plugins need.
     pub fn signatures(&self) -> &SignaturePolicy {
         self.context().signatures()
     }
 
-    /// The data of plugins, opened when the first one needs it.
+    /// The data of plugins, opened on first use.
     ///
     /// # Errors
-    /// When the file they are in cannot be used.
+    /// When its file cannot be used.
     pub fn stores(&self) -> Result<&Stores, StoresError> {
         self.context().stores()
     }

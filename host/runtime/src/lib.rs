@@ -1,9 +1,9 @@
-//! hotcell as a library: load an agent from a folder and run it, with every script and tool sealed.
+//! hotcell as a library: loads an agent from a folder and runs it, with every script and tool sealed.
 //!
-//! This crate puts the others together, and has what only all of them give: what an agent is loaded from (folders, `hotcell.toml`,
-//! revisions), what stands behind the tools that it names (plugins, functions of files, MCP servers, other agents, knowledge bases),
-//! and recordings of calls that are executed again. A [`Host`] is set up once in a process; [`Host::load`] gives an [`Agent`] or
-//! diagnostics, [`Host::run`] runs it. How a cell is sealed, how a graph is scheduled and what a file means is decided elsewhere.
+//! This crate combines the others. It knows what an agent is loaded from (folders, `hotcell.toml`, revisions), what is behind the
+//! tools that it names (plugins, functions of files, MCP servers, other agents, knowledge bases), and how recorded calls are executed
+//! again. A process sets up one [`Host`]; [`Host::load`] returns an [`Agent`] or diagnostics, and [`Host::run`] runs it. How a cell is
+//! sealed, how a graph is scheduled and what a file means is decided in other crates.
 
 mod address;
 mod agent;

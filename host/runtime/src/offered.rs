@@ -31,11 +31,11 @@ const MAX_NAME: usize = 64;
 /// A function of the program that embeds hotcell, offered to agents as a tool. It is not sealed.
 #[async_trait]
 pub trait OfferedFunction: Send + Sync {
-    /// What models are told about it, and the JSON schema that its arguments have to fit.
+    /// Its name and description for models, and the JSON schema of its arguments.
     fn spec(&self) -> ToolSpec;
 
-    /// Calls it, on any thread and also several times at once. The answer is JSON text; what is none is taken as a text. The error
-    /// is what the caller is told, for most calls a model. Where the run is stopped, the future is dropped.
+    /// Calls it, on any thread and possibly several times at once. The result is JSON; anything else is taken as a text. The error is
+    /// shown to the caller, usually a model. If the run is stopped, the future is dropped.
     async fn call(&self, call: FunctionCall) -> Result<String, String>;
 }
 
@@ -44,17 +44,17 @@ pub trait OfferedFunction: Send + Sync {
 pub struct FunctionCall {
     /// A JSON object
     pub arguments: String,
-    /// The run that calls it; none for a call outside of runs
+    /// The run that calls it, unless it is called outside of runs
     pub run: Option<RunId>,
 }
 
 /// Why something cannot be offered to agents.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OfferError {
-    /// A name that providers of models do not take
+    /// A name that providers of models do not accept
     #[error("`{0}` is not a valid function name: use 1 to {MAX_NAME} letters, digits, `_` and `-`")]
     Name(String),
-    /// A name that is taken
+    /// A name that is already in use
     #[error("the function `{0}` is offered twice")]
     Twice(String),
     /// A JSON schema that cannot be used
@@ -67,7 +67,7 @@ pub enum OfferError {
     },
 }
 
-/// What a program hands to the agents that it loads ([`Host::offering`](crate::Host::offering)).
+/// What a program offers to the agents that it loads ([`Host::offering`](crate::Host::offering)).
 #[derive(Clone, Default)]
 pub struct Offered {
     functions: BTreeMap<String, Arc<dyn OfferedFunction>>,
@@ -76,10 +76,10 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Offers one function more. It comes before a tool of a plugin that has the same name.
+    /// Adds a function. It takes precedence over a plugin's tool of the same name.
     ///
     /// # Errors
-    /// When its name cannot be used or is taken, or its parameters are not a JSON schema.
+    /// When its name is invalid or already in use, or its parameters are not a JSON schema.
     pub fn function(mut self, function: Arc<dyn OfferedFunction>) -> Result<Self, OfferError> {
         let ToolSpec { name, parameters, .. } = function.spec();
         let is_usable = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
@@ -94,11 +94,11 @@ impl Offered {
         Ok(self)
     }
 
-    /// Says what a type is of which files name the import path (`package.module.Name`), or only the name (`Name`), whatever
-    /// module it is in.
+    /// Adds the JSON schema of a type that files refer to by its import path (`package.module.Name`), or by its name alone (`Name`) in
+    /// any module.
     ///
     /// # Errors
-    /// When that is no JSON schema.
+    /// When it is not a JSON schema.
     pub fn type_schema(mut self, path: impl Into<String>, schema: &Value) -> Result<Self, OfferError> {
         let path = path.into();
         check_schema(schema, || format!("the type `{path}`"))?;
@@ -106,12 +106,12 @@ impl Offered {
         Ok(self)
     }
 
-    /// The names of its functions, in their order.
+    /// The names of its functions, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.keys().map(String::as_str)
     }
 
-    /// The schema of the type of this import path, as text.
+    /// The schema of the type with this import path, as text.
     pub(crate) fn schema_of(&self, path: &str) -> Option<Arc<str>> {
         let name = path.rsplit('.').next().unwrap_or(path);
         self.types.get(path).or_else(|| self.types.get(name)).cloned()

@@ -14,36 +14,36 @@ use crate::knowledge::KnowledgeError;
 use crate::revision::RevisionError;
 use crate::revision::kept::KeptError;
 
-/// Why a file with which the user decides for all folders cannot be used. The texts do not repeat its path.
+/// Why a file with the user's settings for all folders cannot be used. The texts do not repeat its path.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// It cannot be read
     #[error(transparent)]
     Unreadable(#[from] io::Error),
-    /// It is `config.toml`, and says something that has no meaning
+    /// It is `config.toml`, and has invalid settings
     #[error(transparent)]
     Settings(#[from] toml::de::Error),
-    /// It is `prices.json`, and no table of prices
+    /// It is `prices.json`, and not a valid price table
     #[error(transparent)]
     Prices(#[from] PricesError),
 }
 
-/// Why a host does not do what it was asked.
+/// Why a host did not do what it was asked to.
 #[derive(Debug, Error)]
 pub enum HostError {
     /// WebAssembly cannot be used here
     #[error(transparent)]
     Cells(#[from] CellsError),
-    /// The environment names models that cannot be used
+    /// The environment has invalid settings for models
     #[error(transparent)]
     Models(#[from] ModelError),
     /// The journal failed
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The run did not start or cannot go on
+    /// The run did not start or cannot continue
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The agent of a run cannot be loaded again
+    /// The agent of a run can no longer be loaded
     #[error("the graph of run `{run}` cannot be loaded:\n{failure}")]
     Load {
         /// The run
@@ -52,7 +52,7 @@ pub enum HostError {
         #[source]
         failure: LoadFailure,
     },
-    /// The question is for whoever runs this
+    /// The question is for the operator
     #[error("question `{question}` of run `{run}` asks for a capability; only whoever runs this may answer it")]
     OperatorOnly {
         /// The run
@@ -60,7 +60,7 @@ pub enum HostError {
         /// The question
         question: String,
     },
-    /// The answer decides nothing
+    /// The answer is not a valid decision
     #[error(
         "question `{question}` of run `{run}` asks for a capability: answer `once`, `run` (for all calls of the run), `always` (written to \
          `hotcell.toml`) or `refuse`"
@@ -79,7 +79,7 @@ pub enum HostError {
         /// The graph's file
         file: PathBuf,
     },
-    /// What a run is to go on with is not kept any more, or damaged
+    /// The revision of a run is no longer stored, or is damaged
     #[error(
         "the revision {} of run `{run}` cannot be used: {cause}; `--revision current` goes on with what the files say now",
         short(.digest)
@@ -93,7 +93,7 @@ pub enum HostError {
         #[source]
         cause: KeptError,
     },
-    /// A run never went on with such a revision
+    /// A run has no such revision
     #[error("run `{run}` has no revision `{wanted}`; it has {}, and `current` is what the files say now", revisions(.known))]
     NoSuchRevision {
         /// The run
@@ -103,7 +103,7 @@ pub enum HostError {
         /// Its revisions
         known: Vec<String>,
     },
-    /// What was committed of a run does not fit what it was to be moved to
+    /// The committed entries of a run do not fit the revision that it was to be moved to
     #[error(
         "run `{run}` cannot continue with this revision: {cause}; nothing was changed. Without `--revision`, it continues with its own"
     )]
@@ -113,17 +113,17 @@ pub enum HostError {
         /// What does not fit
         cause: String,
     },
-    /// The beginning of a digest is that of several revisions
+    /// Several revisions begin with this prefix of a digest
     #[error("`{wanted}` is the beginning of several revisions of run `{run}`: {}; give more of it", revisions(.found))]
     SeveralRevisions {
         /// The run
         run: String,
         /// What was asked for
         wanted: String,
-        /// What begins like it
+        /// The revisions that begin with it
         found: Vec<String>,
     },
-    /// What an agent was loaded from cannot be kept
+    /// The files that an agent was loaded from cannot be stored
     #[error(transparent)]
     Unkept(#[from] RevisionError),
     /// The user's `config.toml` or `prices.json` cannot be used
@@ -135,7 +135,7 @@ pub enum HostError {
         #[source]
         cause: ConfigError,
     },
-    /// A run waits for no answer
+    /// A run does not wait for an answer
     #[error("{}", nothing_asked(.run, *.status))]
     NothingAsked {
         /// The run
@@ -143,7 +143,7 @@ pub enum HostError {
         /// How it stands
         status: RunStatus,
     },
-    /// A run has several open questions, or none of the id that was given
+    /// A run has several open questions, or none with the given id
     #[error("{}", which_question(.run, .named.as_deref(), .open))]
     WhichQuestion {
         /// The run
@@ -156,13 +156,13 @@ pub enum HostError {
     /// A knowledge base cannot be used
     #[error(transparent)]
     Knowledge(#[from] KnowledgeError),
-    /// Somebody stopped the work before the run began
+    /// The work was stopped before the run started
     #[error("stopped before the run began; what is built of its knowledge bases is kept")]
     Stopped,
-    /// Somebody stopped the work while another run of its thread was not done
+    /// The work was stopped while another run of its thread was in progress
     #[error("stopped while another run of the thread `{0}` was not done; nothing was begun")]
     ThreadBusy(String),
-    /// There is no folder to keep things in
+    /// The user has no home folder
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
     NoHome,
 }

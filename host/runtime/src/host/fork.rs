@@ -7,11 +7,11 @@ use hotcell_journal::{Fact, RunHeader, RunId, RunRecord};
 use super::{Host, HostError, RevisionChoice, Session};
 
 impl Host {
-    /// Starts a run that has the first entries of another one, and drives it as far as it goes. It goes on with the revision that
-    /// the other one had at that entry, or with another one that those entries fit. Nothing of the other run is changed.
+    /// Starts a run with the first entries of another one, and drives it as far as it goes. It continues with the revision that the
+    /// other run had at that entry, or with another one that those entries fit. The other run is not changed.
     ///
     /// # Errors
-    /// When the run cannot be forked so, or its entries do not fit what it is to go on with. Nothing was begun then.
+    /// When the run cannot be forked like this, or its entries do not fit the revision. Then nothing was started.
     pub async fn fork(
         &self,
         mut wanted: ForkRequest,
@@ -38,8 +38,8 @@ impl Host {
         Ok(engine.fork(agent.graph.clone(), wanted, moved, session.cancel.clone()).await?)
     }
 
-    /// Copies a run entry for entry into a thread; where there are values, as if its last node had written them, too. Nobody works on
-    /// the copy: it stands as the run does. It gets a new name unless one is given.
+    /// Copies a run entry by entry into a thread; with values, as if its last node had written them, too. The copy has the status of
+    /// the run, and is not in progress. It gets a new id unless one is given.
     ///
     /// # Errors
     /// When it waits for another system, its state does not take the values, its entries are damaged, or the journal fails.

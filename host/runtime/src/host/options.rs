@@ -9,51 +9,51 @@ use hotcell_plugins::{RecordSettings, SignaturePolicy, Trust};
 
 use crate::environment::Environment;
 
-/// How a host is set up. The default is what the command line does.
+/// Settings of a host. The defaults are those of the command line.
 #[derive(Clone)]
 pub struct HostOptions {
-    /// Where runs are kept
+    /// Where runs are stored
     pub journal: JournalChoice,
-    /// Where compiled cells are kept; none means the user's cache folder
+    /// Folder of compiled cells; by default the user's cache folder
     pub cache_dir: Option<PathBuf>,
-    /// Folders with plugins, beside `plugins` in the folder of a graph and the user's own
+    /// Plugin folders, in addition to `plugins` in the folder of a graph and the user's own
     pub plugins: Vec<PathBuf>,
-    /// The user's own folder of plugins; none means that of the system
+    /// The user's own plugin folder; by default the one in the user's data folder
     pub user_plugins: Option<PathBuf>,
-    /// Which folders may grant something by their own `hotcell.toml`; none means those the user has trusted
+    /// Folders whose `hotcell.toml` may grant something; by default those that the user has trusted
     pub trust: Option<Trust>,
-    /// Whether the folder of an agent that the person names may grant something, too
+    /// Whether the folder of the agent that the user names may grant something, too
     pub trust_named: bool,
-    /// Whether MCP servers that are programs may be started; without it their functions are not known
+    /// Whether MCP servers that are programs may be started; otherwise, their functions are unknown
     pub starts_programs: bool,
-    /// Whose signatures plugins need; none means what the user's `config.toml` says
+    /// Signatures that plugins need; by default what the user's `config.toml` says
     pub signatures: Option<SignaturePolicy>,
-    /// Whether calls are recorded; none means what the user's `config.toml` says
+    /// Whether calls are recorded; by default what the user's `config.toml` says
     pub record: Option<RecordSettings>,
-    /// Where plugins keep data of their own
+    /// Where the data of plugins is stored
     pub stores: StoresChoice,
-    /// Where keys and URLs of models and granted variables come from
+    /// Source of keys and URLs of models, and of granted variables
     pub environment: Environment,
-    /// The names of the models that exist; none means that it shows when they are called
+    /// Names of the models that exist; by default, a missing model is only found when it is called
     pub models: Option<Vec<String>>,
-    /// Who answers requests to models
+    /// What answers requests to models
     pub model_source: ModelSource,
-    /// What models cost; none means the table that ships with hotcell, with the user's own `prices.json` on top
+    /// Prices of models; by default the table that ships with hotcell, overridden by the user's `prices.json`
     pub prices: Option<Prices>,
-    /// The folder with tokenizers of models; none means the user's own, `tokenizers` beside `config.toml`
+    /// Folder with tokenizers of models; by default the user's own, `tokenizers` beside `config.toml`
     pub tokenizers: Option<PathBuf>,
-    /// The user's own file of MCP servers; none means that of the system
+    /// The user's own `mcp.json`; by default the one in the user's configuration folder
     pub servers: Option<PathBuf>,
-    /// Whether a person is there who can be asked before a run begins
+    /// Whether a person can be asked before a run starts
     pub interactive: bool,
-    /// Is told about work that takes long
+    /// Called about work that takes long
     pub progress: Option<OnProgress>,
-    /// The clock that runs go by
+    /// Clock of runs
     pub clock: Arc<dyn Clock>,
-    /// Folders outside which nothing is read when an agent is loaded, but for plugins; none for anywhere
+    /// Folders outside of which nothing but plugins is read when an agent is loaded; by default, there is no such restriction
     pub within: Option<Vec<PathBuf>>,
-    /// The weight of its share of the cells, of which a part is left free by other hosts of the process; none means that it has the
-    /// one share of all hosts that say nothing, for which nothing is left free
+    /// Weight of its share of the cells, a part of which other hosts of the process leave free. Hosts without a weight have one share
+    /// together, of which nothing is left free
     pub share: Option<u32>,
 }
 
@@ -85,20 +85,20 @@ impl Default for HostOptions {
     }
 }
 
-/// Who answers requests to models.
+/// What answers requests to models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSource {
-    /// The providers that the environment names
+    /// The providers in the environment
     Providers,
-    /// The same, and every exchange is added to this file
+    /// The same, and every exchange is appended to this file
     Record(PathBuf),
-    /// This file of recorded exchanges, without any network
+    /// Exchanges recorded in this file, without network access
     Replay(PathBuf),
 }
 
 impl HostOptions {
-    /// A host for programs and tests that make the folders they run themselves: nothing of the user's own settings,
-    /// plugins, keys or runs is read or written, and every folder is trusted.
+    /// Settings for tests, and for programs that create the folders they run: the user's settings, plugins, keys and runs are neither
+    /// read nor written, and every folder is trusted.
     pub fn isolated() -> Self {
         HostOptions {
             journal: JournalChoice::Memory,
@@ -116,26 +116,26 @@ impl HostOptions {
     }
 }
 
-/// Where runs, the data of plugins and the like are kept, if the user has a home folder.
+/// The folder of runs, data of plugins and the like, if the user has a home folder.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     dirs::state_dir().or_else(dirs::data_local_dir).map(|folder| folder.join("hotcell"))
 }
 
-/// Is told about work that takes long.
+/// Called about work that takes long.
 pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 
-/// Where runs are kept.
+/// Where runs are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournalChoice {
     /// In the user's state folder
     Default,
     /// In this file
     File(PathBuf),
-    /// Nowhere: they end with the process
+    /// In memory, until the process ends
     Memory,
 }
 
-/// Where plugins keep data of their own.
+/// Where the data of plugins is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoresChoice {
     /// In the user's state folder
@@ -166,11 +166,11 @@ pub enum Progress {
     Indexing {
         /// Its node
         node: String,
-        /// Documents that are in it
+        /// Number of documents that are done
         documents: usize,
-        /// Documents that are to be in it
+        /// Number of all documents
         total: usize,
-        /// Chunks that were embedded
+        /// Number of chunks that were embedded
         chunks: usize,
     },
     /// It is built

@@ -12,15 +12,15 @@ use crate::revision::RevisionError;
 use crate::revision::changes::changes;
 use crate::revision::kept::kept;
 
-/// With what a run goes on.
+/// The revision that a run continues with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RevisionChoice {
-    /// The revision that it began with, or was moved to last
+    /// The one that it started with, or was last moved to
     #[default]
     Own,
-    /// What the files say now. What was committed has to fit it
+    /// The current files, if the committed entries fit them
     Current,
-    /// One of its revisions, by digest or the beginning of that
+    /// One of its earlier revisions, by digest or a prefix of it
     Digest(String),
 }
 
@@ -32,10 +32,10 @@ pub(super) struct GoingOn {
 }
 
 impl Host {
-    /// Keeps what an agent was loaded from, so that runs can begin with it.
+    /// Stores the files that an agent was loaded from, so that runs can start with them.
     ///
     /// # Errors
-    /// When a component was changed since it was loaded, or the journal fails.
+    /// When a component has changed since it was loaded, or the journal fails.
     pub(crate) async fn keep(&self, agent: &Agent) -> Result<(), HostError> {
         let Some(revision) = agent.revision.clone() else { return Ok(()) };
         let has_components = !revision.manifest.components().is_empty();
@@ -131,7 +131,7 @@ impl Host {
         loaded.map_err(|failure| HostError::Load { run: record.id.to_string(), failure })
     }
 
-    /// The revisions that a run began and went on with, in this order.
+    /// The revisions of a run, in the order in which it used them.
     async fn revisions_of(&self, record: &RunRecord) -> Result<Vec<String>, HostError> {
         let mut known: Vec<String> = record.header.kept.then(|| record.header.digest.clone()).into_iter().collect();
         for entry in self.journal().history(&record.id).await?.entries {

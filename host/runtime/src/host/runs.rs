@@ -21,27 +21,27 @@ use crate::web::AgentModel;
 /// How many runs of a thread only refer to the state of the one before them.
 const LONGEST_CHAIN: u32 = 32;
 
-/// What a run is connected to while this process runs it.
+/// Connects a run to this process while the process works on it.
 #[derive(Clone)]
 pub struct Session {
     /// Answers questions
     pub people: Arc<dyn People>,
-    /// Is told what happens
+    /// Receives the events
     pub observer: Arc<dyn Observer>,
     /// Stops the work; the run can be resumed
     pub cancel: CancellationToken,
 }
 
 impl Session {
-    /// Nobody answers and nobody watches. Whoever wants to stop the run keeps a clone of `cancel`.
+    /// A session without a person and without an observer. To stop the run, keep a clone of `cancel`.
     pub fn unattended() -> Self {
         Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() }
     }
 }
 
 impl Host {
-    /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
-    /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
+    /// Starts a run and drives it as far as it goes. In a thread, it starts with the state of the previous run of that
+    /// thread; if that one waits for a person, the text is the answer, and that run continues instead.
     pub async fn run(&self, agent: &Agent, given: RunInput, session: Session) -> Result<RunReport, HostError> {
         self.prepare(agent, &session).await?;
         let mut is_kept = false;
@@ -109,13 +109,13 @@ impl Host {
         Ok(self.engine(agent, session).start(request, session.cancel.clone()).await?)
     }
 
-    /// Goes on with a run, named by its name or an unambiguous beginning of it: one that waits for a person, or whose
-    /// process is gone. It goes on with what it was loaded from when it began, whatever became of the files since.
+    /// Resumes a run, given by its id or a unique prefix of it: one that waits for a person, or whose process has ended. It
+    /// continues with the files that it started with, even if they have changed since.
     pub async fn resume(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
         self.resume_with(run, &RevisionChoice::Own, session).await
     }
 
-    /// Goes on with a run for which something came, as [`Host::resume`] does; nothing where somebody paused it.
+    /// Resumes a run for which something arrived, like [`Host::resume`]; does nothing if it is paused.
     pub async fn wake(&self, run: &str, session: Session) -> Result<Option<RunReport>, HostError> {
         if self.0.journal.find(run).await?.status == RunStatus::Paused {
             return Ok(None);
@@ -123,7 +123,7 @@ impl Host {
         self.resume(run, session).await.map(Some)
     }
 
-    /// Goes on with a run as [`Host::resume`] does, with this choice of a revision.
+    /// Resumes a run like [`Host::resume`], with this choice of a revision.
     pub async fn resume_with(
         &self,
         run: &str,
@@ -146,12 +146,12 @@ impl Host {
         }
     }
 
-    /// Goes on with a run that failed, from where it failed, with what it was loaded from when it began.
+    /// Retries a failed run from the node that failed, with the files that it started with.
     pub async fn retry(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
         self.retry_with(run, &RevisionChoice::Own, session).await
     }
 
-    /// Goes on with a run as [`Host::retry`] does, with this choice of a revision.
+    /// Retries a run like [`Host::retry`], with this choice of a revision.
     pub async fn retry_with(
         &self,
         run: &str,
@@ -175,21 +175,21 @@ impl Host {
         }
     }
 
-    /// The state that a run has come to, with what it was loaded from when it began. Nothing of it is run.
+    /// The present state of a run, with the files that it started with. Nothing of it is run.
     ///
     /// # Errors
-    /// When it cannot be loaded any more, or its entries are damaged.
+    /// When it can no longer be loaded, or its entries are damaged.
     pub async fn state_of(&self, record: &RunRecord) -> Result<Object, HostError> {
         let session = Session::unattended();
         let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
         Ok(self.engine(&agent, &session).state_of(&record.id, agent.graph.clone()).await?.to_object())
     }
 
-    /// The state that a run has come to, for a run of this agent that goes on with it. What is redacted in it is there where that run
-    /// redacts it, too.
+    /// The present state of a run, for a run of this agent that starts with it. Redacted values are in it if that run redacts
+    /// them, too.
     ///
     /// # Errors
-    /// When it cannot be loaded any more, or its entries are damaged.
+    /// When it can no longer be loaded, or its entries are damaged.
     pub async fn earlier_state(&self, record: &RunRecord, next: &Agent) -> Result<Object, HostError> {
         let session = Session::unattended();
         let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
@@ -201,10 +201,10 @@ impl Host {
         Ok(state.to_object())
     }
 
-    /// The state that a run began with, which follows its entries; with what it was loaded from when it began.
+    /// The initial state of a run, to which its entries can be applied; with the files that it started with.
     ///
     /// # Errors
-    /// When it cannot be loaded any more.
+    /// When it can no longer be loaded.
     pub async fn fold_of(&self, record: &RunRecord) -> Result<StateFold, HostError> {
         let session = Session::unattended();
         let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
@@ -290,8 +290,8 @@ impl Host {
         engine.writing_at_most(agent.journal_bytes).sealing_with(self.0.redaction_key.clone())
     }
 
-    /// Sends the answer to an open question of a run: the one of this id, or the only one there is. A run that is being worked
-    /// on takes it at once; another one goes on when somebody resumes it.
+    /// Answers an open question of a run: the one with this id, or the only one. A run in progress takes the answer at once; any
+    /// other continues when it is resumed.
     ///
     /// # Errors
     /// Those of [`Host::open_question`] and [`Host::answer_open`]; and for a question that asks for a capability.
@@ -304,7 +304,7 @@ impl Host {
         Ok(open)
     }
 
-    /// The same for whoever runs this: they may also grant what a call was denied, or refuse it
+    /// The same for the operator, who can also grant a denied capability, or refuse it
     /// ([`Question::DECISIONS`](hotcell_journal::Question::DECISIONS)).
     ///
     /// # Errors
@@ -320,12 +320,12 @@ impl Host {
         Ok(open)
     }
 
-    /// The open question of a run that an answer is for: the one of this id, or the only one there is. Whoever takes answers of
-    /// several people looks here whether somebody may answer it, and then answers it with [`Host::answer_open`].
+    /// The open question of a run that an answer is for: the one with this id, or the only one. A program with several users checks
+    /// here whether a person may answer it, and then answers it with [`Host::answer_open`].
     ///
     /// # Errors
-    /// [`JournalError::Expired`] for a question whose time is over, [`JournalError::NotAsked`] for one that has an answer, and
-    /// errors of their own for a run that asks nothing, or something else.
+    /// [`JournalError::Expired`] for a question that has expired, [`JournalError::NotAsked`] for one that is answered, and other
+    /// errors for a run that asks nothing, or something else.
     pub async fn open_question(
         &self,
         run: &str,
@@ -364,12 +364,12 @@ impl Host {
         Ok((record, open))
     }
 
-    /// Sends the answer to a question of a run that was open a moment ago. A run that is being worked on takes it at once; another
-    /// one goes on when somebody resumes it.
+    /// Answers a question of a run that was open a moment ago. A run in progress takes the answer at once; any other continues when
+    /// it is resumed.
     ///
     /// # Errors
-    /// As [`Host::open_question`], if somebody else was faster; when something is redacted in the run and its key is not there; and when a
-    /// question for a capability is answered with something that decides nothing.
+    /// As [`Host::open_question`], if somebody else was faster; when the run redacts values and its key is missing; and when the
+    /// answer to a question about a capability is not a valid decision.
     pub async fn answer_open(&self, run: &RunRecord, open: &OpenQuestion, text: &str) -> Result<(), HostError> {
         if open.question.denial.is_some() && !Question::DECISIONS.contains(&text.trim()) {
             return Err(HostError::NoDecision { run: run.id.to_string(), question: open.question.id.clone() });
@@ -378,17 +378,17 @@ impl Host {
         Ok(self.0.journal.send(&run.id, Entry { place: open.place.clone(), fact }).await?)
     }
 
-    /// What the journal keeps of an answer to a run, whoever gives it: the text itself, or its seal where something is redacted in the
-    /// run. The same text is always kept in the same way.
+    /// An answer to a run as the journal stores it: the text itself, or the sealed text if the run redacts values. The same text is
+    /// always stored in the same way.
     ///
     /// # Errors
-    /// When something is redacted in the run, and its key is not there.
+    /// When the run redacts values and its key is missing.
     pub fn kept_answer(&self, run: &RunRecord, text: &str) -> Result<String, RunError> {
         kept_answer(&run.header, &*self.0.redaction_key, text)
     }
 
-    /// Has a run rest until somebody resumes it: at once where nobody works on it, otherwise when the nodes that run are done. What comes
-    /// for it meanwhile is kept. Gives how it stands now.
+    /// Pauses a run until it is resumed: at once if it is not in progress, otherwise when the nodes in progress are done. Answers that
+    /// arrive meanwhile are kept. Returns its present status.
     pub async fn pause(&self, run: &str) -> Result<RunRecord, HostError> {
         let record = self.0.journal.find(run).await?;
         // It may have ended since it was read.
@@ -402,15 +402,15 @@ impl Host {
         Ok(self.0.journal.find(record.id.as_str()).await?)
     }
 
-    /// What a run has used until now, in all processes, as its entries say. The run is named by its whole name.
+    /// The usage of a run so far, in all processes, from its entries. Takes the complete id of the run.
     ///
     /// # Errors
-    /// When it is not there, or its entries are damaged.
+    /// When there is no such run, or its entries are damaged.
     pub async fn used(&self, run: &RunId) -> Result<Usage, HostError> {
         Ok(used(&self.0.journal.history(run).await?.whole()?))
     }
 
-    /// What was used for the entries that a run has of another one; nothing if it has none.
+    /// The usage of the entries that a run has taken over from another one, if any.
     ///
     /// # Errors
     /// As [`Host::used`].
