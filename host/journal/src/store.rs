@@ -42,10 +42,10 @@ pub enum JournalError {
     #[error("run `{0}` is being run by another process")]
     Busy(RunId),
     /// Another run of its thread is being run
-    #[error("run `{0}` of the same thread is being run")]
+    #[error("run `{0}` of the same thread is in progress")]
     ThreadBusy(RunId),
     /// Another run was begun in the thread in the meantime
-    #[error("another run has begun in this thread")]
+    #[error("another run has started in this thread")]
     ThreadMoved,
     /// Somebody else goes on with the run
     #[error("run `{0}` was taken over by another process; this one adds nothing to it any more")]

@@ -81,7 +81,7 @@ impl Lock {
     /// What the text of a folder's lock says.
     pub(crate) fn parse(folder: &Path, text: &str) -> Result<Self, LockError> {
         let failed = |cause: String| LockError { path: folder.join(LOCK_FILE), cause };
-        toml::from_str(text).map_err(|error| failed(error.to_string()))
+        toml::from_str(text).map_err(|error| failed(error.to_string().trim_end().to_owned()))
     }
 
     /// Writes the lock of a folder.

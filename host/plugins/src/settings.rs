@@ -184,7 +184,8 @@ impl Settings {
     pub(crate) fn parse(folder: &Path, text: &str, real: &dyn Fn(&Path) -> PathBuf) -> Result<Self, SettingsError> {
         let path = folder.join(SETTINGS_FILE);
         let form = |cause: String| SettingsError::Form { path: path.clone(), cause };
-        let mut settings: Settings = toml::from_str(text).map_err(|error| form(error.to_string()))?;
+        let mut settings: Settings =
+            toml::from_str(text).map_err(|error| form(error.to_string().trim_end().to_owned()))?;
         // From wherever one looks at a folder: what is not there is called the same.
         let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         for grant in settings.grants.values_mut().flat_map(|grants| &mut grants.fs) {

@@ -79,8 +79,8 @@ pub enum UnusableCall {
     /// The script is no text
     #[error(transparent)]
     NoText(#[from] Utf8Error),
-    /// What ran is kept nowhere
-    #[error("nobody knows where its {what} ({}) was", shown(.digest))]
+    /// The place of what ran is not known
+    #[error("the place of its {what} ({}) is not known", shown(.digest))]
     Nowhere {
         /// What ran
         what: &'static str,

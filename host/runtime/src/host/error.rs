@@ -53,7 +53,7 @@ pub enum HostError {
         failure: LoadFailure,
     },
     /// The question is for the operator
-    #[error("question `{question}` of run `{run}` asks for a capability; only whoever runs this may answer it")]
+    #[error("question `{question}` of run `{run}` asks for a capability; only the operator may answer it")]
     OperatorOnly {
         /// The run
         run: String,
@@ -72,7 +72,7 @@ pub enum HostError {
         question: String,
     },
     /// The graph of a run was changed
-    #[error("`{file}` was changed since run `{run}` began; undo the change to go on with it, or start a new run", file = file.display())]
+    #[error("`{file}` has changed since run `{run}` started; undo the change to continue, or start a new run", file = file.display())]
     Changed {
         /// The run
         run: String,
@@ -157,10 +157,10 @@ pub enum HostError {
     #[error(transparent)]
     Knowledge(#[from] KnowledgeError),
     /// The work was stopped before the run started
-    #[error("stopped before the run began; what is built of its knowledge bases is kept")]
+    #[error("stopped before the run started; what is built of its knowledge bases is kept")]
     Stopped,
     /// The work was stopped while another run of its thread was in progress
-    #[error("stopped while another run of the thread `{0}` was not done; nothing was begun")]
+    #[error("stopped while another run of the thread `{0}` was in progress; nothing was started")]
     ThreadBusy(String),
     /// The user has no home folder
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]

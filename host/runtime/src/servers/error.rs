@@ -44,7 +44,7 @@ pub(crate) enum ServerError {
         denial: Denial,
     },
     /// It is a program
-    #[error("the MCP server `{0}` is a program, and none is started here")]
+    #[error("the MCP server `{0}` is a program, and no programs are started here")]
     NotStarted(String),
     /// It cannot be connected to: in words without the keys that it is sent, which the error itself may repeat
     #[error("{words}")]

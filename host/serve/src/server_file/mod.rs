@@ -78,7 +78,7 @@ pub struct ServerFileError {
 enum Cause {
     #[error("{0}")]
     Read(#[from] std::io::Error),
-    #[error("{0}")]
+    #[error("{}", .0.to_string().trim_end())]
     Syntax(#[from] toml::de::Error),
     #[error("{0}")]
     Wrong(String),

@@ -386,7 +386,7 @@ async fn a_run_of_an_older_journal_goes_on_with_files_that_are_as_they_were() {
     assert_eq!(output(&report), "tea with milk");
     desk.write("graph.yaml", &tea.replace("tea with", "coffee with"));
     let refused = host.resume(&second, Desk::session(Arc::new(Says("milk")))).await.unwrap_err().to_string();
-    assert!(refused.contains("was changed since run"), "{refused}");
+    assert!(refused.contains("has changed since run"), "{refused}");
     let current = RevisionChoice::Current;
     let report = host.resume_with(&third, &current, Desk::session(Arc::new(Says("milk")))).await.unwrap();
     assert_eq!(output(&report), "coffee with milk");
