@@ -220,3 +220,20 @@ pub(super) fn describe_question(question: &Question, several: bool, strong: &dyn
 pub(super) fn describe_answered(open: &OpenQuestion) -> String {
     format!("answered the question of `{}`", open.question.node)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::in_a_line;
+
+    #[test]
+    fn a_traceback_in_a_line_says_what_happened_where_and_not_what_would_grant_it() {
+        let error = "s failed: Traceback (most recent call last):\n  File \"s.py\", line 2, in f\n    1 / 0\n    ~~^~~\n\
+                     ZeroDivisionError: division by zero\n";
+        let told = "s failed: Traceback (most recent call last): … File \"s.py\", line 2, in f … ZeroDivisionError: division by zero";
+        assert_eq!(in_a_line(error), told);
+        let denied = "s failed: Error: no `kv`\n    at f\nURLError: denied\n`s` asked for `kv`, which is not granted; to grant it, \
+                      write into `hotcell.toml`:\n[grants.s]\nkv = true";
+        assert_eq!(in_a_line(denied), "s failed: Error: no `kv` … URLError: denied");
+        assert_eq!(in_a_line("s failed\n"), "s failed");
+    }
+}

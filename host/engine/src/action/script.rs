@@ -118,12 +118,5 @@ fn shorten(text: &str) -> String {
 
 /// A text without line ends and control characters; quotes stay as they are.
 fn in_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\'' | '"' => line.push(character),
-            other => line.extend(other.escape_debug()),
-        }
-    }
-    line
+    text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
 }
