@@ -112,8 +112,9 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &Sta
                 && !check.holds(&answer)
             {
                 let length = answer.chars().count();
+                let noun = if length == 1 { "character" } else { "characters" };
                 return Err(Interruption::Failed(format!(
-                    "the answer has {length} characters and fails the validation `{}`",
+                    "the answer has {length} {noun} and fails the validation `{}`",
                     check.source
                 )));
             }

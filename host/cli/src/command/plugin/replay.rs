@@ -1,7 +1,5 @@
 //! `hotcell plugin replay`: a changed component over the recorded calls of runs.
 
-use std::path::Path;
-
 use hotcell_runtime::{RunId, RunQuery};
 
 use super::{Context, HostArguments};
@@ -63,10 +61,11 @@ fn runs(context: &Context, host: &hotcell_runtime::Host, arguments: &PluginRepla
     }
     runs.reverse();
     if runs.is_empty() {
-        let journal = context.global.journal.as_deref().unwrap_or(Path::new("the journal"));
+        let journal = context.global.journal.as_deref();
+        let journal = journal.map_or("your journal".to_owned(), |journal| format!("`{}`", journal.display()));
         let of_agent = arguments.agent.as_ref().map(|agent| format!(" of `{}`", one_line(agent, 100)));
         let of_agent = of_agent.unwrap_or_default();
-        return Err(Failure::refused(format!("there is no run{of_agent} in `{}`", journal.display())));
+        return Err(Failure::refused(format!("there is no run{of_agent} in {journal}")));
     }
     Ok(runs)
 }
