@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hotcell_budget::Account;
 use hotcell_runtime::{NodeFailure, OpenQuestion, Outcome, Question, RunId, RunReport, outcome_json};
 
+use super::explain::limit_help;
 use super::{Context, print_data, quoted};
 use crate::events;
 use crate::exit::{Exit, Failure};
@@ -77,7 +78,12 @@ impl Conclusion<'_> {
             Outcome::Completed { output } if !self.json => self.print_output(output)?,
             Outcome::Completed { .. } => {}
             Outcome::Failed { error: reason, .. } | Outcome::Stopped { reason } => {
-                self.context.screen.error(&lines(reason), cause.as_deref());
+                let limit = limit_help(reason).or_else(|| cause.as_deref().and_then(limit_help));
+                let help = match (cause, limit) {
+                    (Some(cause), Some(limit)) => Some(format!("{cause}; {limit}")),
+                    (cause, limit) => cause.or(limit),
+                };
+                self.context.screen.error(&lines(reason), help.as_deref());
             }
             Outcome::Waiting { questions } => self.tell_how_to_answer(report, questions),
             Outcome::Cancelled => {

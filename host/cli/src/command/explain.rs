@@ -1,5 +1,7 @@
 //! `hotcell explain`: the reference documents, or the part of one that is about a topic.
 
+use hotcell_budget::Limit;
+
 use super::{Context, print};
 use crate::exit::{Exit, Failure};
 
@@ -66,6 +68,13 @@ pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure>
             Err(Failure::refused(format!("unknown topic `{topic}`")).help(help))
         }
     }
+}
+
+/// What to do about an error of a call that reached one of its limits.
+pub(super) fn limit_help(error: &str) -> Option<String> {
+    let is_said = |limit: &Limit| error.starts_with(&format!("{limit}: ")) || error.contains(&format!(": {limit}: "));
+    let limit = Limit::ALL.into_iter().find(is_said)?;
+    Some(format!("`hotcell explain {limit}` shows the limits and where to change them"))
 }
 
 /// Where the sections of a topic begin, behind two spaces and its name.
@@ -202,6 +211,17 @@ mod tests {
             assert!(found.contains(part), "{topic}: {found}");
         }
         assert_eq!(find("nonsense"), None);
+    }
+
+    #[test]
+    fn every_limit_that_ends_a_call_is_explained() {
+        for limit in Limit::ALL {
+            let help = limit_help(&format!("script `a.js` failed: {limit}: too much")).unwrap_or_default();
+            assert!(help.contains(&format!("`hotcell explain {limit}`")), "{limit}: {help}");
+            assert!(find(limit.name()).is_some_and(|text| text.contains(&format!("`{limit}`"))), "{limit}");
+        }
+        assert_eq!(limit_help("script `a.js` failed: exited with code 1"), None);
+        assert!(limit_help("out-of-fuel: all of it").is_some());
     }
 
     #[test]

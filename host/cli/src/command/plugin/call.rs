@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::author::component_of;
 use super::{Context, Desk, explained};
 use crate::arguments::PluginCall;
+use crate::command::explain::limit_help;
 use crate::command::given::read_input;
 use crate::command::{HostArguments, print_data};
 use crate::exit::{Exit, Failure};
@@ -66,7 +67,13 @@ pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failu
                 print_data(&shown(&answer))?;
                 return Ok(Exit::Done);
             }
-            Err(CallError::Failed(reason)) => return Err(Failure::failed(lines(&reason))),
+            Err(CallError::Failed(reason)) => {
+                let failure = Failure::failed(lines(&reason));
+                return Err(match limit_help(&reason) {
+                    Some(help) => failure.help(help),
+                    None => failure,
+                });
+            }
             Err(CallError::Asks(question)) => match call.answers.get(answered.len()) {
                 Some(answer) => answered.push(answer.clone()),
                 None => {
