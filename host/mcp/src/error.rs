@@ -216,7 +216,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The address can be reached from outside and nothing says under which names.
-    #[error("{address} can be reached from other machines; name the hosts under which it may be addressed")]
+    #[error("{address} can be reached from other machines; name the hosts under which it may be addressed (`--host`)")]
     HostsMissing {
         /// The address
         address: SocketAddr,

@@ -150,7 +150,9 @@ impl Listening {
             .enable_all()
             .build()
             .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
-        let failed = |error: std::io::Error| Failure::failed(format!("cannot listen at {address}: {error}"));
+        let failed = |error: std::io::Error| {
+            Failure::failed(format!("cannot listen at {address}: {error}; choose another address or port"))
+        };
         let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
         let url = format!("http://{}", listener.local_addr().map_err(failed)?);
         Ok(Listening { runtime, listener, url })

@@ -219,7 +219,7 @@ fn read_key(file: &Path) -> Result<String, Failure> {
     let key = text.trim();
     match !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(key.to_owned()),
-        false => Err(Failure::refused(format!("`{}` holds no API key", file.display()))),
+        false => Err(Failure::refused(format!("`{}` does not contain an API key", file.display()))),
     }
 }
 

@@ -21,7 +21,8 @@ pub(crate) struct Problem {
 impl Problem {
     /// A refusal of which no more is known than its status.
     pub(crate) fn unknown(status: u16, server: &str) -> Self {
-        let detail = format!("{server} answered with the status {status}, and not as a server of hotcell does");
+        let detail =
+            format!("{server} answered with the status {status}, but not like a hotcell server; check the address");
         Problem { kind: String::new(), status, detail, run_id: None }
     }
 

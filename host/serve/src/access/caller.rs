@@ -117,7 +117,7 @@ impl Asker {
             return Ok(());
         }
         let word = role.as_str();
-        let detail = format!("whoever asks does not have the role that this needs: {word}");
+        let detail = format!("the key or token lacks the role that this needs: {word}");
         Err(Problem::new(StatusCode::FORBIDDEN, detail).with("roles", vec![word]))
     }
 }

@@ -101,7 +101,7 @@ impl Access {
         }
         if !known.roles.iter().any(|role| roles.contains(role)) {
             let words: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
-            let detail = format!("whoever asks does not have the role that this needs: {}", words.join(" or "));
+            let detail = format!("the key or token lacks the role that this needs: {}", words.join(" or "));
             return Err(Box::new((caller, Problem::new(StatusCode::FORBIDDEN, detail).with("roles", words))));
         }
         Ok(caller)

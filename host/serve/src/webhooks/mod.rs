@@ -63,8 +63,7 @@ impl Webhooks {
                 .map_err(|error| wrong(&format!("`{url}` is not the address of a web server"), &error))?,
             None => OutgoingServers::default(),
         };
-        let named =
-            OutgoingServers::parse(servers).map_err(|error| wrong("a server to which webhooks may go", &error))?;
+        let named = OutgoingServers::parse(servers).map_err(|error| wrong("a server for webhooks", &error))?;
         let is_used = all.is_some() || !servers.is_empty();
         let secret = match host.variable(SECRET).filter(|secret| !secret.is_empty()) {
             Some(secret) => Some(secret.parse().map_err(|error| wrong(SECRET, &error))?),

@@ -75,7 +75,9 @@ fn list(
     after: Option<String>,
     as_json: bool,
 ) -> Result<Exit, Failure> {
-    refuse(&[("--newer-than", which.newer_than.is_some()), ("--older-than", which.older_than.is_some())])?;
+    refuse(&[("--newer-than", which.newer_than.is_some()), ("--older-than", which.older_than.is_some())]).map_err(
+        |failure| failure.help("leave it out; a server filters by `--status`, `--agent`, `--thread` and `--text`"),
+    )?;
     let standing = which.statuses.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",");
     let limit = limit.to_string();
     let wanted = [

@@ -35,7 +35,9 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
-    let failed = |error: std::io::Error| Failure::failed(format!("cannot listen at {}: {error}", arguments.address));
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!("cannot listen at {}: {error}; choose another address or port", arguments.address))
+    };
     let listener = runtime.block_on(tokio::net::TcpListener::bind(arguments.address)).map_err(failed)?;
     let url = format!("http://{}", listener.local_addr().map_err(failed)?);
     let host = context.host(HostArguments {
