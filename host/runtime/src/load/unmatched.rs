@@ -38,7 +38,7 @@ pub(crate) fn unmatched<'s>(settings: &'s Settings, known: &Known<'_>) -> Vec<(&
                 ("there is no MCP server", known.servers.iter().map(String::as_str).collect(), PREFIX)
             }
             _ if name.starts_with(GRANT_PREFIX) => {
-                ("no node looks things up by the name", known.knowledge.clone(), GRANT_PREFIX)
+                ("there is no knowledge base", known.knowledge.clone(), GRANT_PREFIX)
             }
             _ => ("this agent has no script or plugin", known.names.clone(), ""),
         };
@@ -75,9 +75,9 @@ pub(crate) fn unmatched<'s>(settings: &'s Settings, known: &Known<'_>) -> Vec<(&
         found.push((name, with_near(warning, name, granted.iter().copied())));
     }
     for path in settings.imports().take(MOST_IMPORTS).filter(|path| !known.text.contains(path)).take(MOST_TOLD) {
-        let warning = format!("`{SETTINGS_FILE}` says what `{path}` means, which this file does not import");
+        let warning = format!("`[imports]` in `{SETTINGS_FILE}` names `{path}`, which this file does not import");
         let warning = Diagnostic::warning(warning);
-        found.push((path, warning.help("below `[imports]` stand import paths as the file writes them")));
+        found.push((path, warning.help("write import paths as they are in the file")));
     }
     for (written, path) in settings.directories().filter(|(_, path)| !path.is_dir()).take(MOST_TOLD) {
         let what = if path.exists() { "is not a directory" } else { "does not exist" };
