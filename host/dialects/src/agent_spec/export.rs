@@ -266,9 +266,9 @@ fn inexpressible(action: &Action) -> String {
         Action::Call(call) if matches!(call.target, CallTarget::Agent { .. }) => {
             "calls an agent that is in another file"
         }
-        Action::Script(_) => "runs a script, and a configuration holds no code",
+        Action::Script(_) => "runs a script, and a configuration contains no code",
         Action::AnswerCalls(_) => "answers the calls of a model, which in the specification only agents do",
-        Action::LookUp(_) => "looks something up in documents, for which there is no node",
+        Action::LookUp(_) => "looks something up in documents, for which the specification has no node",
         Action::LoadSkills(_) => "loads skills, which the specification does not know",
         Action::Fail(reason) => return format!("can only fail: {reason}"),
         Action::Absent => "is named by other nodes and does not exist",

@@ -92,7 +92,7 @@ fn message(written: &Value) -> PromptMessage<'_> {
         let text = content.as_object().filter(|content| content.get("type").and_then(Value::as_text) == Some("text"));
         match text.and_then(|content| content.get("content")?.as_text()) {
             Some(text) => texts.push(text),
-            None => return unknown("contents of a message that are no texts are not supported"),
+            None => return unknown("contents of a message other than text are not supported"),
         }
     }
     if texts == [CONVERSATION] {

@@ -110,7 +110,7 @@ impl Interpolation<'_> {
             (None, Some(default)) => default.to_owned(),
             (None, None) => {
                 let warning =
-                    Diagnostic::warning(format!("the variable `{name}` is not set: nothing stands there now"));
+                    Diagnostic::warning(format!("the variable `{name}` is not set: it is replaced by the empty text"));
                 let help = format!("set it, or give a default: `${{{name}:default}}`");
                 report(&mut self.diagnostics, warning.at(&span).help(help));
                 String::new()

@@ -71,12 +71,12 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     let edges = edges(reading, &mut fields);
     let narration = fields.text("narration", Optional).map(|text| text.trim().to_owned());
     if !reading.has_manager {
-        reading.no_effect(&mut fields, "narration", "there is no `manager` that is on");
+        reading.no_effect(&mut fields, "narration", "no `manager` is enabled");
     }
     let wait = wait_for(reading, &mut fields);
     for name in ["auto_store_response", "auto_store_yields"] {
         if fields.flag(name, Optional).is_some_and(|flag| !flag.value) {
-            reading.no_effect(&mut fields, name, "what agents give stands in the journal of the run");
+            reading.no_effect(&mut fields, name, "the outputs of agents are in the journal of the run");
         }
     }
     let is_strict = fields.flag("enforce_yields", Optional).is_some_and(|flag| flag.value);
@@ -355,7 +355,7 @@ fn history<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, own: 
     let is_on = fields.flag("receive_conversation_history", Optional).is_some_and(|flag| flag.value);
     let most = fields.between("history_limit", 0, MOST_HISTORY).unwrap_or(HISTORY);
     if is_on && own != AgentType::Llm {
-        reading.no_effect(fields, "receive_conversation_history", "only a model is told what was said before");
+        reading.no_effect(fields, "receive_conversation_history", "only models get the earlier conversation");
     }
     is_on.then_some(most)
 }

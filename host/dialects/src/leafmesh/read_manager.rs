@@ -211,7 +211,7 @@ fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, escalat
         reading.no_effect(&mut of_one, "escalation_notify_managers", "the targets of `escalation` are told");
         of_one.finish(|_| None);
     }
-    reading.no_effect(fields, "human_response_rules", "what a person says goes on at once");
+    reading.no_effect(fields, "human_response_rules", "answers of people are passed on at once");
     let Some(mut of_one) = reading.block(fields, "human_response_rules") else { return };
     for name in ["approval", "escalation", "timeout"] {
         let Some(mut scenario) = reading.block(&mut of_one, name) else { continue };

@@ -59,9 +59,9 @@ pub(super) fn memory<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 
         _ => return None,
     };
     if !reading.has_manager {
-        reading.no_effect(fields, "memory", "there is no `manager` that is on, whose posts it would remember");
+        reading.no_effect(fields, "memory", "no `manager` is enabled, so there are no posts to remember");
     } else if own != AgentType::Llm {
-        reading.no_effect(fields, "memory", "only a model is told what is remembered");
+        reading.no_effect(fields, "memory", "only models get memories");
     }
     Some(memory)
 }

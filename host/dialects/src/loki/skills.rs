@@ -176,7 +176,7 @@ fn skill(
             }
         }
     } else if document.root.kind != Kind::Null {
-        let error = Diagnostic::error("what stands between the lines `---` of a skill must be a mapping");
+        let error = Diagnostic::error("the part between the lines `---` of a skill must be a mapping");
         reader.report(error.at(&reader.span(document.root.place)));
     }
     found.extend(reader.into_diagnostics());

@@ -220,7 +220,7 @@ impl<'g> Exporter<'g> {
     /// A map over a node that asks a model. Its items are texts: of what no type is known, a list could be one item.
     pub(super) fn map(&mut self, node: &'g Node, map: &'g NodeItems) -> String {
         if !node.updates.is_empty() {
-            self.problem(node, "writes values beside what it collects, for which there is no node");
+            self.problem(node, "writes values beside what it collects, for which the specification has no node");
         }
         let branch = self.graph.node(map.branch);
         let asked = match &branch.action {

@@ -54,7 +54,7 @@ impl Exporter<'_> {
                 continue;
             };
             let Some(described) = describe(name) else {
-                self.problem(node, format!("offers the tool `{name}`, of which nobody knows what it takes"));
+                self.problem(node, format!("offers the tool `{name}`, whose parameters are not known"));
                 continue;
             };
             if names.contains(&described.name) {

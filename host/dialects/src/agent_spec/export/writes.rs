@@ -140,7 +140,7 @@ impl<'g> Exporter<'g> {
                 entries.iter().map(|(key, value)| (key.clone(), Some(Plain::Value(value.clone())))).collect()
             }
             _ => {
-                self.problem(node, "computes what it writes, and a configuration holds no code");
+                self.problem(node, "computes what it writes, and a configuration contains no code");
                 Vec::new()
             }
         };

@@ -78,7 +78,7 @@ pub(super) fn agents(check: &Check<'_>) {
                 .error(node, format!("there is no agent `{}`", &**name), &name.span)
                 .help("`agent` names a folder beside the folder of this file"),
             (AgentFolder::Neither, _) => check
-                .error(node, format!("the folder of agent `{}` holds no agent", &**name), &name.span)
+                .error(node, format!("the folder of agent `{}` contains no agent", &**name), &name.span)
                 .help("it needs a `config.yaml` or a `graph.yaml`"),
             (AgentFolder::Both, _) => both_files(name).at(&name.span).node(&*node.id.value),
         };

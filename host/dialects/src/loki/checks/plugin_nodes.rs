@@ -52,7 +52,7 @@ fn fits(check: &Check<'_>, node: &Node, node_type: &PluginNode, offered: &Declar
         let help = match (closest(&route.answer.value, branches.iter().copied()), branches.is_empty()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, false) => format!("its branches are {}", list(&branches)),
-            (None, true) => "it has none: say with `next` where it goes on".to_owned(),
+            (None, true) => "it has none: name the following node with `next`".to_owned(),
         };
         check.reader.report(check.error(node, message, &route.answer.span).help(help));
     }
