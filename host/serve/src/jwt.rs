@@ -105,7 +105,7 @@ impl<'a> Jwt<'a> {
 
     /// What it says, whoever signed it. Only who issued it may be taken from that before a key was held against it.
     pub(crate) fn says<T: DeserializeOwned>(&self) -> Result<T, Wrong> {
-        serde_json::from_slice(&self.claims).map_err(|_| "the token does not say what it has to")
+        serde_json::from_slice(&self.claims).map_err(|_| "the token lacks required claims")
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn manager<'r, 'd>(
     of_one.between("health_check_interval", 1, MOST_SECONDS);
     of_one.between("agent_timeout_threshold", 1, MOST_SECONDS);
     for name in ["chain_completion_timeout", "health_check_interval", "agent_timeout_threshold"] {
-        reading.no_effect(&mut of_one, name, "what agents give is looked at when it is there");
+        reading.no_effect(&mut of_one, name, "outputs of agents are evaluated as soon as they exist");
     }
     let mut escalation = escalation(reading, &mut of_one, mesh);
     let learning = routing(reading, &mut of_one);

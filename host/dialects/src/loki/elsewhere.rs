@@ -29,8 +29,7 @@ const OF_AGENTS: [Feature; 2] = [
 
 /// What `rag` nodes may have about graphs of knowledge, and why it is refused.
 const OF_RAG: [&str; 3] = ["graph_hops", "extractor_model", "extractor_prompt"];
-const NO_GRAPH: &str =
-    "passages are found by what they say and by their words, and no graph is made of them: leave it out";
+const NO_GRAPH: &str = "hotcell builds no knowledge graph: leave it out";
 
 /// What `agent` nodes may have.
 const TEAMMATES: Feature = Feature {
@@ -49,10 +48,10 @@ const OF_ITS_TERMINAL: [(&str, &str); 6] = [
     ("compression_keep_last", NOT_COMPRESSED),
     (
         "max_tool_result_chars",
-        "the model is told what a tool gives as it is; `output` below `[budget.NAME]` in `hotcell.toml` limits what a tool may give",
+        "the model gets the results of tools unchanged; `output` under `[budget.NAME]` in `hotcell.toml` limits their size",
     ),
 ];
-const NOT_COMPRESSED: &str = "the model is told the conversation as it is, whatever its length";
+const NOT_COMPRESSED: &str = "the model gets the whole conversation, whatever its length";
 
 /// Looks at such fields of a graph.
 pub(super) fn of_graph(fields: &mut Fields<'_, '_>) {

@@ -122,7 +122,7 @@ async fn get(
 }
 
 fn named_agent(query: &mut Query) -> Result<String, Problem> {
-    query.text("agent_id").ok_or_else(|| Problem::unprocessable("say for which agent, with `agent_id`"))
+    query.text("agent_id").ok_or_else(|| Problem::unprocessable("name the agent with `agent_id`"))
 }
 
 /// What is granted to a plugin.

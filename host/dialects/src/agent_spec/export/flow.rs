@@ -56,7 +56,7 @@ impl Exporter<'_> {
         };
         let control: Option<Vec<Json>> = control.into_iter().map(edge).collect();
         if control.is_none() {
-            self.problems.push("the graph goes in a circle in which nothing is done".to_owned());
+            self.problems.push("the graph has a cycle without any work in it".to_owned());
         }
         let data = self.data();
         if nodes.iter().all(|node| node["component_type"] != "EndNode") {
