@@ -46,6 +46,7 @@ pub(super) fn check(
             "Swarm" | "PluginSwarm" => checker.swarm(id),
             _ => {}
         }
+        checker.headers(id);
         checker.secrets(id);
         checker.templates(id);
     }

@@ -1,4 +1,6 @@
-//! Single nodes and tools.
+//! Single nodes and tools, and the headers of requests.
+
+use std::collections::HashSet;
 
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
@@ -36,6 +38,21 @@ impl Checker<'_> {
                 .help("`append` is for all types");
                 self.report(id, error);
             }
+        }
+    }
+
+    /// Checks that no header is said twice: only one of the values would be meant.
+    pub(super) fn headers(&mut self, id: ComponentId) {
+        let component = self.component(id);
+        let of = |field: &str| component.value(field).and_then(Value::as_object);
+        let (Some(headers), Some(secrets)) = (of("headers"), of("sensitive_headers")) else { return };
+        // Servers read the names of headers without regard to case.
+        let secrets: HashSet<String> = secrets.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        for (name, _) in headers.iter().filter(|(name, _)| secrets.contains(&name.to_ascii_lowercase())) {
+            let error = Diagnostic::error(format!("the header `{name}` is in `headers` and in `sensitive_headers`"))
+                .at(self.span(id, "headers"))
+                .help("remove it from one of them");
+            self.report(id, error);
         }
     }
 
