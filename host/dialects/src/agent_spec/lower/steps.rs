@@ -20,8 +20,9 @@ impl<'c> Lowering<'c> {
         let steps = site.frame.further_steps(site.id);
         let Some((join, steps)) = steps.split_last() else { return Vec::new() };
         let to = |id: &Key| site.frame.ids.get(id).into_iter();
-        let mut nodes =
-            vec![Node { next: Next::To(steps.iter().flat_map(to).collect()), ..site.node(Action::Pass, Vec::new()) }];
+        // Without flows the node is done at once.
+        let first = if steps.is_empty() { to(join).collect() } else { steps.iter().flat_map(to).collect() };
+        let mut nodes = vec![Node { next: Next::To(first), ..site.node(Action::Pass, Vec::new()) }];
         let is_input = |title: &str| component.input(title);
         for (step, id) in steps.iter().zip(flows(component)) {
             let flow = self.component(*id);
