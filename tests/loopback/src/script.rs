@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::request::ModelRequest;
+use crate::request::{ModelRequest, OfferedTool};
 
 /// The replies of a scripted model.
 #[derive(Debug, Clone, Default)]
@@ -104,13 +104,13 @@ impl Script {
 
     fn submit(&self, outputs: &Map<String, Value>, request: &ModelRequest) -> Message {
         let text = Value::Object(outputs.clone()).to_string();
-        let mut others = request.tools.iter().filter(|tool| !self.configured_tools.contains(&tool.name));
         let takes_outputs =
             |parameters: &Value| outputs.keys().all(|name| parameters["properties"].get(name).is_some());
-        match (others.next(), others.next()) {
-            (Some(tool), None) if takes_outputs(&tool.parameters) => {
-                Message { content: None, tool_calls: vec![(tool.name.clone(), text)] }
-            }
+        let is_meant =
+            |tool: &&OfferedTool| !self.configured_tools.contains(&tool.name) && takes_outputs(&tool.parameters);
+        let mut meant = request.tools.iter().filter(is_meant);
+        match (meant.next(), meant.next()) {
+            (Some(tool), None) => Message { content: None, tool_calls: vec![(tool.name.clone(), text)] },
             _ => Message { content: Some(text), tool_calls: Vec::new() },
         }
     }

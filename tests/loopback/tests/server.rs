@@ -114,6 +114,7 @@ fn outputs_are_handed_in_by_call_or_as_text() {
         (json!([tool("mine", "x")]), None),
         (json!([tool("mine", "x"), tool("submit", "x")]), Some("submit")),
         (json!([tool("other", "x"), tool("submit", "x")]), None),
+        (json!([tool("other", "y"), tool("submit", "x")]), Some("submit")),
     ];
     for (tools, called) in cases {
         let script = Script::from_json(&json!([{"submit": {"x": 1}}]))
