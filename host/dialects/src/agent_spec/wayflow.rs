@@ -28,6 +28,15 @@ pub(super) const ITERATED: &str = "iterated_input";
 const USUAL_TRIES: usize = 5;
 const MOST_TRIES: usize = 20;
 
+/// Fields without which the reference runtime does not read a component, although they may be `null`.
+pub(super) fn always_written(component_type: &str) -> &'static [&'static str] {
+    match component_type {
+        "PluginDatastoreListNode" => &["where", "limit", "unpack_single_entity_from_list"],
+        "PluginInputMessageNode" => &["message_template"],
+        _ => &[],
+    }
+}
+
 /// What the configuration of such a node implies; none if a component is no such node.
 pub(super) fn generated<'c>(component: &Component, find: &Find<'c>) -> Option<Generated> {
     let next = || Some(vec![Arc::from(NEXT)]);

@@ -8,9 +8,10 @@ use hotcell_graph::{List, Object, Value};
 use super::generated;
 use super::later;
 use super::model::{Component, ComponentId, Configuration, Field, Piece, Property};
-use super::schema::Schema;
+use super::schema::{FieldKind, Schema};
 use super::sources::{COMPONENT_TYPE, PLUGIN_NAME, PLUGIN_VERSION, REFERENCE, REFERENCED, VERSION};
 use super::versions::Version;
+use super::wayflow;
 
 /// How deep what is written may be nested; beyond it, all components stand side by side. Readers have limits too.
 const DEEPEST: usize = 64;
@@ -143,7 +144,14 @@ impl<'c> Writer<'c> {
             let data = component.value("data").filter(|_| matches!(kind, "RemoteTool" | "ApiNode"));
             let is_wide = data.is_some_and(|data| !matches!(data, Value::Object(_) | Value::Null));
             let wide = (is_structured || is_wide).then_some(Version::V25_4_2);
-            fields.chain(later::type_since(kind)).chain(wide).max()
+            let schema = Schema::get().component(kind).map(|(_, schema)| schema);
+            let is_described =
+                |name: &str| schema.is_some_and(|schema| schema.field(name) == Some(&FieldKind::Described));
+            let described = component.fields.iter().filter_map(|(name, field)| match field {
+                Field::Value { value, .. } if is_described(name) => described_since(value),
+                _ => None,
+            });
+            fields.chain(later::type_since(kind)).chain(wide).chain(described).max()
         };
         let written = self.configuration.components().filter(|(id, _)| self.is_written[id.0 as usize]);
         written.filter_map(|(_, component)| needs(component)).max().unwrap_or(Version::V25_4_1)
@@ -180,6 +188,11 @@ impl<'c> Writer<'c> {
         }
         for (name, field) in own {
             written.insert(Arc::clone(name), self.field(field));
+        }
+        for name in wayflow::always_written(&component.component_type) {
+            if written.get(name).is_none() {
+                written.insert(*name, Value::Null);
+            }
         }
         if schema.is_some_and(|(name, _)| Schema::get().is_in(name, "Flow"))
             && component.children("data_flow_connections").is_none()
@@ -243,6 +256,22 @@ fn written(component: &Component) -> impl Iterator<Item = ComponentId> + '_ {
     let in_fields =
         component.fields.iter().filter(move |(name, _)| is_own(name)).flat_map(|(_, field)| field.components());
     in_fields.copied().chain(component.pieces.values().flat_map(Piece::components))
+}
+
+/// The first version that has all component types of a value in which components stand as they are written.
+fn described_since(value: &Value) -> Option<Version> {
+    match value {
+        Value::List(items) => items.iter().filter_map(described_since).max(),
+        Value::Object(object) => {
+            let own = object.get(COMPONENT_TYPE).and_then(Value::as_text).and_then(|name| {
+                // The transforms of the reference runtime are kinds of a type that this version brought.
+                let is_transform = name.starts_with("Plugin") && name.ends_with("Transform");
+                later::type_since(name).or(is_transform.then_some(Version::V26_1_2))
+            });
+            object.iter().filter_map(|(_, value)| described_since(value)).chain(own).max()
+        }
+        _ => None,
+    }
 }
 
 fn properties(properties: &[Property]) -> Value {

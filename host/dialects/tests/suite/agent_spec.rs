@@ -157,6 +157,37 @@ fn what_an_llm_node_gives_does_not_change_by_being_written() {
     }
 }
 
+#[test]
+fn what_is_written_of_wayflow_has_what_its_reader_needs() {
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    let written = |document: &Json| -> Json {
+        let (configuration, diagnostics) = agent_spec::read(&text_of(document), &[], &world);
+        let configuration = configuration.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+        serde_json::from_str(&written_and_read_again(&configuration, &[], &world)).unwrap()
+    };
+    // Fields that have to be there, if with `null`.
+    let ask = json!({
+        "component_type": "PluginInputMessageNode", "component_plugin_name": "NodesPlugin",
+        "component_plugin_version": "26.3.1", "id": "ask", "name": "ask",
+    });
+    let flow = written(&flow_around("f", &ask)).to_string();
+    assert!(flow.contains(r#""message_template":null"#), "{flow}");
+    // A version that has the transforms of a template.
+    let mut agent = json!({
+        "component_type": "ExtendedAgent", "component_plugin_name": "AgentPlugin", "component_plugin_version": "26.3.1",
+        "id": "a", "name": "a", "system_prompt": "Help.",
+        "llm_config": {"component_type": "OpenAiConfig", "id": "m", "name": "m", "model_id": "m"},
+    });
+    assert_eq!(written(&agent)["agentspec_version"], "25.4.1");
+    agent["agent_template"] = json!({
+        "component_type": "PluginPromptTemplate", "id": "t", "name": "", "messages": [],
+        "post_rendering_transforms": [{
+            "component_type": "PluginRemoveEmptyNonUserMessageTransform", "id": "r", "name": "",
+        }],
+    });
+    assert_eq!(written(&agent)["agentspec_version"], "26.1.2");
+}
+
 /// `agent_spec/refused` has what is read, the snapshots beside it what a person sees. Files called `warning_*` are good all
 /// the same.
 #[test]
