@@ -9,6 +9,10 @@ use super::slots::Slot;
 use super::{Exporter, Target, component, free};
 use crate::agent_spec::generated::DEFAULT;
 
+/// What is wrong with ways that a flow does not have.
+const NOWHERE: &str = "leads nowhere, and every branch of a flow leads to a node";
+const SIDE_BY_SIDE: &str = "leads to several nodes side by side, and a flow runs one after the other";
+
 /// Where a value leads that is one of these texts.
 type Route = (Vec<String>, Target);
 
@@ -18,8 +22,8 @@ impl<'g> Exporter<'g> {
         match next {
             Next::To(targets) => match &targets[..] {
                 [only] => return Some(Target::Node(*only)),
-                [] => self.problem(node, "leads nowhere, and every branch of a flow leads to a node"),
-                _ => self.problem(node, "leads to several nodes side by side, and a flow runs one after the other"),
+                [] => self.problem(node, NOWHERE),
+                _ => self.problem(node, SIDE_BY_SIDE),
             },
             // What offers tools is refused for that; the rest of its way is looked at all the same.
             Next::When { condition: Expression::AsksForTools(_), otherwise, .. } => {
@@ -29,9 +33,15 @@ impl<'g> Exporter<'g> {
                 Some(first) => return self.compared(node, next, first),
                 None => self.conditional(node),
             },
-            Next::Each(_) | Next::Open(_) => {
-                self.problem(node, "leads to several nodes side by side, and a flow runs one after the other");
-            }
+            Next::Open(edges) => match &edges[..] {
+                [] => self.problem(node, NOWHERE),
+                [only] if only.condition.is_some() => self.conditional(node),
+                [_] => {
+                    self.problem(node, "leads to a node that waits for others, and a flow goes from one to the next")
+                }
+                _ => self.problem(node, SIDE_BY_SIDE),
+            },
+            Next::Each(_) => self.problem(node, SIDE_BY_SIDE),
             Next::ByAnswer { .. } | Next::ByValue { .. } => self.conditional(node),
         }
         None

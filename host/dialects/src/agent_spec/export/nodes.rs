@@ -28,7 +28,10 @@ impl<'g> Exporter<'g> {
 
     pub(super) fn call(&mut self, node: &'g Node, call: &'g CallAction) -> String {
         let Some(asked) = TextLoop::of(call) else {
-            self.problem(node, "sends more than one message of a user, and an LlmNode sends its prompt only");
+            self.problem(
+                node,
+                "runs an agent with a conversation or limits of its own, and an LlmNode only sends a prompt",
+            );
             return node.id.to_string();
         };
         let output = self.output_name(node, asked.bind);
