@@ -29,6 +29,7 @@ pub(super) struct Written {
 pub(super) fn check(built: &[Built], diagnostics: &mut Vec<Diagnostic>) {
     let mut in_order: Vec<&Built> = built.iter().filter(|built| built.component.id_is_written).collect();
     in_order.sort_by_key(|built| built.identity);
+    let all: HashMap<_, &Built> = built.iter().map(|built| (built.identity, built)).collect();
     let mut first: HashMap<&str, &Built> = HashMap::new();
     for built in in_order {
         let id = &*built.component.id;
@@ -36,7 +37,9 @@ pub(super) fn check(built: &[Built], diagnostics: &mut Vec<Diagnostic>) {
             first.insert(id, built);
             continue;
         };
-        let error = Diagnostic::error(format!("two components have the id `{id}`"))
+        let entry = built.within.and_then(|identity| all.get(&identity));
+        let inside = entry.map(|entry| format!(" (inside of the node `{}`)", called(&entry.component)));
+        let error = Diagnostic::error(format!("two components have the id `{id}`{}", inside.unwrap_or_default()))
             .at(&built.id_span)
             .label("again here")
             .related(&other.id_span, "first here")
@@ -44,6 +47,12 @@ pub(super) fn check(built: &[Built], diagnostics: &mut Vec<Diagnostic>) {
             .help("give one of them another id; a component that is used twice is written once and referred to");
         diagnostics.push(error);
     }
+}
+
+/// What a component is called as long as those without an id have none.
+fn called(component: &Component) -> &str {
+    let is_readable = component.id_is_written && !is_machine_made(&component.id);
+    if is_readable || component.name.is_empty() { &component.id } else { &component.name }
 }
 
 /// The configuration: what its root reaches, in the order of the text, all with ids.
