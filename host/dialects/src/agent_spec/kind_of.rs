@@ -42,7 +42,8 @@ impl<'d> Builder<'_, 'd> {
     /// Why a component whose type is known cannot be of it.
     fn cannot_be(&self, name: &str, schema: &ComponentSchema, plugin: Option<&str>) -> Option<Diagnostic> {
         if let Some(own) = schema.plugin.as_deref().filter(|own| plugin != Some(*own)) {
-            let error = Diagnostic::error(format!("`{name}` is a component of the plugin `{own}`"));
+            let other = plugin.map(|plugin| format!(", and not of `{plugin}`")).unwrap_or_default();
+            let error = Diagnostic::error(format!("`{name}` is a component of the plugin `{own}`{other}"));
             return Some(error.help(format!("write `{PLUGIN_NAME}: {own}` and `{PLUGIN_VERSION}` beside it")));
         }
         let (version, since) = (self.version(), later::type_since(name)?);
