@@ -132,6 +132,7 @@ fn schemas_that_are_no_types_are_refused_with_their_place() {
         ),
         (r#"{"type": ["string", null]}"#, "type.1", "a name of a type is a text and not null: write `\"null\"`"),
         (r#"7"#, "", "a type is a JSON schema, which is an object and not a number"),
+        (r#"{"type": "string", "enum": "x"}"#, "", r#"not a valid JSON schema: `enum`: "x" is not of type "array""#),
         (
             r#"{"type": "object", "properties": {"n": {"type": "integer", "default": "x"}}}"#,
             "properties.n",

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::keywords::{CONDITIONS, CONSTRAINTS, has_reference, schema_at};
-use crate::json_schema::JsonSchema;
+use crate::json_schema::{JsonSchema, SchemaProblem};
 use crate::value::{Object, Value};
 
 /// Where the schema stands that the references of a condition lead into.
@@ -51,7 +51,14 @@ impl Constraint {
         }
         match JsonSchema::compile(&serde_json::Value::from(&keywords)) {
             Ok(validator) => Ok(Constraint { keywords, validator: Arc::new(validator) }),
-            Err(problem) => Err(format!("not a valid JSON schema: {problem}")),
+            Err(problem) => {
+                let keyword = match &problem {
+                    SchemaProblem::Invalid(error) => error.instance_path().as_str().trim_start_matches('/'),
+                    SchemaProblem::TooMuch(_) => "",
+                };
+                let place = if keyword.is_empty() { String::new() } else { format!("`{keyword}`: ") };
+                Err(format!("not a valid JSON schema: {place}{problem}"))
+            }
         }
     }
 
