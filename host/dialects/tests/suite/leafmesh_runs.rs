@@ -14,8 +14,8 @@ use hotcell_dialects::{
     Surroundings, ToolState, Unavailable,
 };
 use hotcell_engine::{
-    CallReport, Clock, Engine, ManualClock, Meter, Outcome, People, Ports, RunInput, RunRequest, Tally, ToolCall, Tools,
-    Used,
+    CallReport, Clock, Engine, ManualClock, Meter, Outcome, People, Ports, RunInput, RunRequest, Tally, ToolCall,
+    Tools, Used,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
