@@ -252,12 +252,19 @@ impl Store {
         })
     }
 
-    /// Notes that a run has ended, and that everything was done that follows.
-    pub(super) fn note_end(&self, run: &RunId, ended: &str, output: &Value) -> Result<(), StoreError> {
+    /// Notes that a run has ended, and that everything was done that follows. Its session begins to rest then, however long the run
+    /// took.
+    pub(super) fn note_end(&self, run: &RunId, ended: &str, output: &Value, now: SystemTime) -> Result<(), StoreError> {
         self.with(|connection| {
             connection
                 .prepare_cached("UPDATE mesh_runs SET ended = ?2, output = ?3 WHERE run = ?1")?
                 .execute(params![run.as_str(), ended, output.to_string()])?;
+            connection
+                .prepare_cached(
+                    "UPDATE mesh_sessions SET updated = max(updated, ?2)
+                     WHERE number = (SELECT session FROM mesh_runs WHERE run = ?1)",
+                )?
+                .execute(params![run.as_str(), microseconds(now)])?;
             Ok(())
         })
     }
@@ -384,12 +391,35 @@ mod tests {
                 data: Value::Null,
             };
             assert_eq!(store.note_turn(key, &turn).expect("kept").key, *key);
-            store.note_end(&turn.run, "completed", &Value::Null).expect("kept");
+            store.note_end(&turn.run, "completed", &Value::Null, UNIX_EPOCH).expect("kept");
         }
         assert!(store.has_sessions(OTHER).expect("read") && store.has_sessions("").expect("read"));
         assert!(!store.has_sessions("/srv/third.yaml\n").expect("read"));
         store.end_sessions(OTHER, UNIX_EPOCH + Duration::from_secs(1)).expect("ended");
         let are_there: Vec<bool> = keys.iter().map(|key| store.session(key).expect("read").is_some()).collect();
         assert_eq!(are_there, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_session_rests_from_the_end_of_its_work() {
+        let store = Store::open(None).expect("a store");
+        let second = |number| UNIX_EPOCH + Duration::from_secs(number);
+        let key = SessionKey { scope: "".into(), tenant: String::new(), id: "s".to_owned() };
+        let turn = Turn {
+            at: second(0),
+            run: "run".to_owned().into(),
+            kind: "request".to_owned(),
+            name: "in".to_owned(),
+            data: Value::Null,
+        };
+        store.note_turn(&key, &turn).expect("kept");
+        let is_there = || store.session(&key).expect("read").is_some();
+        store.end_sessions("", second(50)).expect("ended");
+        assert!(is_there(), "work is under way");
+        store.note_end(&turn.run, "completed", &Value::Null, second(60)).expect("kept");
+        store.end_sessions("", second(60)).expect("ended");
+        assert!(is_there(), "it has only just ended");
+        store.end_sessions("", second(61)).expect("ended");
+        assert!(!is_there());
     }
 }

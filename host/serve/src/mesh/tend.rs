@@ -95,11 +95,12 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
         }
         server.store().acted_on(run, seen)?;
     }
+    let _working = server.clock().working();
     let record = server.runs().find(run.as_str()).await?;
     if record.status.is_final() {
         learn::note(server, mesh, run).await?;
         let output = history::output(server, run).await?.unwrap_or_default();
-        server.store().note_end(run, record.status.as_str(), &output)?;
+        server.store().note_end(run, record.status.as_str(), &output, server.clock().now())?;
     }
     Ok(())
 }
