@@ -229,6 +229,7 @@ impl Drive {
                 }
                 // Before what is done, so that nodes that are quick do not keep it from being seen.
                 news = receive(&mut self.inbox, &self.context) => {
+                    drop(waits);
                     if self.take(news?).await? {
                         self.running.clear();
                         return Ok(Halt::Cancelled(self.schedule.state()));
@@ -242,6 +243,8 @@ impl Drive {
                     return Ok(Halt::At(outcome, self.schedule.state()));
                 }
                 () = until(&*clock, expires.map(|(_, at)| at)) => {
+                    // What is committed now is work: the clock may not be moved before it is there.
+                    drop(waits);
                     if let Some((node, _)) = expires {
                         self.expire(node).await?;
                     }

@@ -316,7 +316,7 @@ impl NodeTurn {
         let left = question.expires.map(|expires| expires.duration_since(clock.now()).unwrap_or_default());
         let is_person = by.is_none();
         let _thinking = self.idle.clone().filter(|_| is_person).map(Idle::enter);
-        let _waits = is_person.then(|| clock.idle());
+        let mut waits = is_person.then(|| clock.idle());
         let shown = context.redaction.as_ref().map(|redaction| redaction.question(question));
         let shown = shown.as_ref().unwrap_or(question);
         let may_answer = question.denial.is_none() || context.ports.people.may_grant();
@@ -360,9 +360,14 @@ impl NodeTurn {
                 }
                 () = news => continue,
             };
+            // To commit it is work.
+            drop(waits.take());
             match self.first(fact).await {
                 // Another answer is on its way.
-                Ok(None) => drop(context.remembered().deadlines.remove(key)),
+                Ok(None) => {
+                    context.remembered().deadlines.remove(key);
+                    waits = is_person.then(|| clock.idle());
+                }
                 Ok(Some(first)) => return (used, Ok(first)),
                 Err(stop) => return (used, Err(stop)),
             }

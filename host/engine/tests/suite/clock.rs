@@ -16,6 +16,7 @@ use hotcell_journal::{Fact, MemoryStore, RunStore};
 use hotcell_models::{Finish, Model, ModelError, OnText, Reply, Request, TokenUsage};
 use tokio_util::sync::CancellationToken;
 
+use crate::common::held::Held;
 use crate::common::journal::{before_the_end, journal_with, request};
 use crate::common::{World, ask, each, end, graph, node, pass, script};
 
@@ -112,6 +113,25 @@ async fn joins_wait_on_the_clock() {
     check(join("1"), completed(r#"["quick","late"]"#), &[1.0]).await;
     // The join goes on without what comes later; the run ends when that has ended, too.
     check(join("3"), completed(r#"["quick"]"#), &[2.0, 3.0]).await;
+}
+
+/// If the clock could be moved meanwhile, what is due later would overtake what follows from it.
+#[tokio::test]
+async fn a_join_that_gives_up_is_at_work_until_that_is_in_the_journal() {
+    let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+    let clock = ManualClock::at(begun);
+    let scripts = Arc::new(Slow(clock.clone()));
+    let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+    let store = Arc::new(Held::default());
+    let (engine, graph) = (Engine::new(ports, store.clone()), Arc::new(join("3")));
+    let run = tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await });
+    assert!(clock.settled(SOON).await, "{clock:?}");
+    clock.advance(2 * HOUR);
+    store.gate.reached.notified().await;
+    assert_eq!(clock.at_work(), 1);
+    store.gate.opened.notify_one();
+    assert_eq!(to_the_end(&clock, begun).await, [3.0]);
+    assert_eq!(run.await.expect("whole").expect("it ran").outcome, completed(r#"["quick"]"#));
 }
 
 /// Until when a join waits is in the journal, as the clock of an earlier process had it.

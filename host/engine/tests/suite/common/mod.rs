@@ -1,4 +1,5 @@
 //! Graphs built in code and ports that answer from tables, for the engine's tests.
+pub(crate) mod held;
 pub(crate) mod journal;
 
 use std::collections::HashMap;
