@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hotcell_runtime::{EntryPage, Fact, JournalError, NumberedEntry, RunId, RunStatus, RunStore};
+use hotcell_runtime::{Clock, EntryPage, Fact, JournalError, NumberedEntry, RunId, RunStatus, RunStore};
 
 use crate::live::InHand;
 
@@ -21,11 +21,18 @@ pub(crate) struct Follower {
     has_caught_up: bool,
     /// Whether the last entry was a cancellation
     is_cancelled: bool,
+    /// Counts the reading as work, if somebody acts on what is read
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl Follower {
     pub(crate) fn new(store: Arc<dyn RunStore>, in_hand: Arc<InHand>, run: RunId, after: u64) -> Self {
-        Follower { store, in_hand, run, after, has_caught_up: false, is_cancelled: false }
+        Follower { store, in_hand, run, after, has_caught_up: false, is_cancelled: false, clock: None }
+    }
+
+    /// The same for somebody who acts on what is read: to read it is work on this clock.
+    pub(crate) fn on(self, clock: Arc<dyn Clock>) -> Self {
+        Follower { clock: Some(clock), ..self }
     }
 
     /// Further entries; waits for them as long as the run goes on. None at all once, when everything was read that there was. Nothing
@@ -37,7 +44,10 @@ impl Follower {
         loop {
             // Before the entries are read: what was in hand then may have added to them since.
             let live = self.in_hand.get(&self.run);
-            let EntryPage { entries, status } = self.store.entries(&self.run, self.after, AT_ONCE).await?;
+            let EntryPage { entries, status } = {
+                let _reads = self.clock.as_ref().map(|clock| clock.working());
+                self.store.entries(&self.run, self.after, AT_ONCE).await?
+            };
             if let Some(last) = entries.last() {
                 self.after = last.number;
                 self.is_cancelled = last.entry.fact == Fact::Cancelled;

@@ -48,8 +48,9 @@ pub(super) fn post(server: &Server, mesh: &Arc<Mesh>, session: &Session, run: &R
     if !mesh.doing.posting.begin(&ask.request_id()) {
         return;
     }
-    let (server, mesh, session) = (server.clone(), mesh.clone(), session.clone());
+    let (server, mesh, session, working) = (server.clone(), mesh.clone(), session.clone(), server.clock().working());
     server.clone().meshes().tasks.spawn(async move {
+        let _working = working;
         let work = deliver(&server, &mesh, &session, &ask, &human);
         // What is not delivered before the server ends is delivered at its next start.
         server.closing().run_until_cancelled(work).await;
@@ -66,7 +67,6 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
         Ok(Some(_)) => return,
         Err(error) => return tracing::error!(target: "hotcell::serve", %error, "a question cannot be posted"),
     };
-    let _working = server.clock().working();
     let webhook = human.webhook.as_ref();
     let (retries, pause) = webhook.map_or((RETRIES, PAUSE), |webhook| (webhook.max_retries, webhook.retry_delay));
     let mut failure = None;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use hotcell_runtime::{EntryPath, Fact, JournalError, OpenQuestion, Question, RunId};
+use hotcell_runtime::{Counted, EntryPath, Fact, JournalError, OpenQuestion, Question, RunId};
 use serde_json::{Value, json};
 
 use super::meshes::Mesh;
@@ -25,10 +25,11 @@ pub(super) fn tend(server: &Server, scope: &str, run: &RunId) {
         tended.insert(run.clone(), 1);
     }
     let (server, mesh, run) = (server.clone(), mesh.clone(), run.clone());
+    let mut working = server.clock().working();
     server.clone().meshes().tasks.spawn(async move {
         loop {
             let asked = asked(&mesh, &run);
-            let done = server.closing().run_until_cancelled(act(&server, &mesh, &run)).await;
+            let done = server.closing().run_until_cancelled(act(&server, &mesh, &run, working)).await;
             match done {
                 Some(Ok(())) => {}
                 Some(Err(problem)) => {
@@ -42,6 +43,7 @@ pub(super) fn tend(server: &Server, scope: &str, run: &RunId) {
                 tended.remove(&run);
                 return;
             }
+            working = server.clock().working();
         }
     });
 }
@@ -54,8 +56,8 @@ fn done_with(asked: Option<&u64>, before: u64) -> bool {
     asked.is_none_or(|asked| *asked == before)
 }
 
-/// Acts on what was not acted on yet, until the run rests.
-async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Problem> {
+/// Acts on what was not acted on yet, until the run rests. It is at work until it waits for entries.
+async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId, working: Counted) -> Result<(), Problem> {
     let Some((session, known)) = server.store().run_of_mesh(run)? else { return Ok(()) };
     if known.ended.is_some() {
         return Ok(());
@@ -66,8 +68,9 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
             outbound::post(server, mesh, &session, run, open);
         }
     }
-    let mut follower = server.runs().follow(run.clone(), known.seen);
+    let mut follower = server.runs().follow(run.clone(), known.seen).on(server.clock().clone());
     let mut seen = known.seen;
+    drop(working);
     while let Some(entries) = follower.next().await? {
         let _working = server.clock().working();
         for entry in &entries {
