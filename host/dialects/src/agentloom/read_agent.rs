@@ -187,7 +187,8 @@ fn constraints(fields: &mut Fields<'_, '_>, agent: &mut Agent) {
             Ok(known) => agent.forbidden.push(known),
             Err(problem) => {
                 let error = fields.error("a forbidden pattern is too large to be looked for", &pattern.span);
-                reader.report(error.help(problem));
+                let problem = problem.trim_end_matches('.');
+                reader.report(error.help(format!("{problem}; repeat less in it, or write `[A-Za-z0-9_]` for `\\w`")));
             }
         }
     }
