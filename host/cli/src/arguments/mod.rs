@@ -78,7 +78,10 @@ pub(crate) enum Command {
     Check(Check),
     /// Draw a graph, or the path a run took through it
     Graph(Graph),
-    /// Convert an agent of any language to the Open Agent Specification
+    /// Convert an agent or graph of Loki or sherma to the Open Agent Specification
+    ///
+    /// What cannot be expressed there is refused with the name of the node. AgentLoom files and LeafMesh meshes are never converted;
+    /// `hotcell explain agent-spec` gives the reasons. A configuration of the specification itself is written as JSON.
     Convert(Convert),
     /// Inspect agents
     #[command(subcommand)]
