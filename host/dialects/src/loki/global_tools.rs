@@ -1,6 +1,7 @@
 //! Tools that a file names and does not define: those of plugins, those that come with hotcell, and files of the project that are one
 //! tool each.
 
+use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Severity};
 
 use super::tool_name;
@@ -30,9 +31,13 @@ fn missing_help(tool: &str) -> String {
              name into the plugins folder with `hotcell plugin add FILE`"
         ),
         None => {
-            "put a plugin with such a tool into the plugins folder with `hotcell plugin add FILE`, or its file into \
+            let near = closest(tool, SHIPPED.iter().flat_map(|(_, tools)| tools.iter().copied()));
+            let near = near.map(|near| format!("did you mean `{near}`, which ships with hotcell? Otherwise, "));
+            let near = near.unwrap_or_default();
+            format!(
+                "{near}put a plugin with such a tool into the plugins folder with `hotcell plugin add FILE`, or its file into \
                  `functions/tools`, beside this file or in a folder above it that has a `hotcell.toml`"
-                .to_owned()
+            )
         }
     }
 }
@@ -90,4 +95,19 @@ pub(super) fn remark(tool: &SourceText, weight: Severity, surroundings: &dyn Sur
         Ok(_) => return None,
     };
     Some(remark.at(&tool.span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_help;
+
+    #[test]
+    fn a_misspelt_tool_of_a_shipped_plugin_is_suggested() {
+        let help = missing_help("fs_raed");
+        assert!(
+            help.starts_with("did you mean `fs_read`, which ships with hotcell? Otherwise, put a plugin"),
+            "{help}"
+        );
+        assert!(missing_help("teleport").starts_with("put a plugin"));
+    }
 }
