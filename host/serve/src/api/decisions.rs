@@ -83,24 +83,35 @@ struct Decided {
     answer: Option<String>,
 }
 
-/// Reading what was decided: questions and answers may have megabytes each, and only so many bytes of them are kept for one page.
+/// Reading what was decided: questions and answers may have megabytes each, and only so many bytes of them are kept for one page. One
+/// decision always has room: nobody could read those before it otherwise.
 struct Reading {
     left: usize,
+    /// Questions that are kept
+    questions: usize,
     /// What to do about more
     help: &'static str,
 }
 
 impl Reading {
     fn new(help: &'static str) -> Self {
-        Reading { left: MOST_BYTES, help }
+        Reading { left: MOST_BYTES, questions: 0, help }
+    }
+
+    fn keep_question(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.questions += 1;
+        self.keep(bytes)
     }
 
     fn keep(&mut self, bytes: usize) -> Result<(), Problem> {
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or_else(|| {
-            let detail = format!("what was asked and answered has more than {MOST_BYTES} bytes; {}", self.help);
-            Problem::unprocessable(detail).with("limit", MOST_BYTES)
-        })?;
+        self.left = match self.left.checked_sub(bytes) {
+            Some(left) => left,
+            None if self.questions <= 1 => 0,
+            None => {
+                let detail = format!("what was asked and answered has more than {MOST_BYTES} bytes; {}", self.help);
+                return Err(Problem::unprocessable(detail).with("limit", MOST_BYTES));
+            }
+        };
         Ok(())
     }
 
@@ -119,7 +130,7 @@ impl Reading {
                 Fact::Asked { number, question } => {
                     let id = id(number);
                     if wanted.is_none_or(|wanted| wanted.contains(id.as_str())) {
-                        self.keep(question.node.len() + question.text.len())?;
+                        self.keep_question(question.node.len() + question.text.len())?;
                         asked.insert(id, (question.node, question.text));
                     }
                     return Ok(());
@@ -230,4 +241,20 @@ async fn of_run(server: &Server, run: &RunRecord) -> Result<Vec<DecisionView>, P
         view(server, run, &id, decided, noted)
     });
     Ok(views.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_decided_has_a_size_and_one_decision_always_has_room() {
+        let mut reading = Reading::new("ask for less");
+        assert!(reading.keep_question(MOST_BYTES + 1).is_ok());
+        assert!(reading.keep(1).is_ok(), "its answer belongs to it");
+        assert_eq!(reading.keep_question(1).map_err(|problem| problem.status), Err(422));
+        let mut reading = Reading::new("ask for less");
+        assert!(reading.keep_question(1).is_ok() && reading.keep_question(MOST_BYTES - 1).is_ok());
+        assert_eq!(reading.keep(1).map_err(|problem| problem.status), Err(422));
+    }
 }
