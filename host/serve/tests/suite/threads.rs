@@ -249,6 +249,48 @@ async fn a_thread_has_a_state_at_each_of_its_checkpoints() {
     assert_eq!(problem(desk.get("/threads/t/state?select=values")).await["status"], 400);
 }
 
+/// An agent that goes through so many nodes, and counts them. A run of it has three entries more: its beginning, the turn in which it ends,
+/// and its end.
+fn chain(nodes: usize) -> String {
+    let node =
+        |at: usize| format!("        - {{name: n{at}, type: set_state, args: {{values: {{n: state.n + 1}}}}}}\n");
+    let edge = |at: usize| format!("        - {{source: n{at}, target: n{}}}\n", at + 1);
+    let all = (1..=nodes).map(node).collect::<String>();
+    let edges = (1..nodes).map(edge).collect::<String>();
+    let fields = "[{name: messages, type: list}, {name: n, type: int, default: 0}]";
+    format!(
+        "manifest_version: 1\nagents:\n  chain:\n    langgraph_config: {{recursion_limit: 100}}\n    state: {{fields: {fields}}}\n    \
+         graph:\n      entry_point: n1\n      nodes:\n{all}      edges:\n{edges}"
+    )
+}
+
+/// Entries are read twenty at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_has_each_of_its_states_however_many_entries_its_run_has() {
+    for entries in [19, 20, 21, 40] {
+        let nodes = entries - 3;
+        let desk = Desk::with(&[("chain/agent.yaml", &chain(nodes))]).await;
+        let run = json!({ "thread_id": "t", "if_not_exists": "create", "input": "x" });
+        let run = ok(desk.post("/runs/wait", run)).await["run"]["run_id"].as_str().unwrap().to_owned();
+        let now = ok(desk.get("/threads/t/state")).await;
+        let id = |number: usize| json!(format!("{run}:{number}"));
+        assert_eq!(now["checkpoint"]["checkpoint_id"], id(entries));
+        assert_eq!(now["parent_checkpoint"]["checkpoint_id"], id(entries - 1));
+        assert_eq!(now["values"]["n"], json!(nodes));
+        let history = ok(desk.get("/threads/t/history?limit=1000")).await;
+        let states = history.as_array().unwrap();
+        assert_eq!(states.len(), nodes + 1, "{entries} entries");
+        for (state, number) in states.iter().rev().zip(2..) {
+            assert_eq!(state["checkpoint"]["checkpoint_id"], id(number));
+            let same = ok(desk.get(&format!("/threads/t/state/{run}:{number}"))).await;
+            assert_eq!(same["values"], state["values"], "{number} of {entries}");
+            assert_eq!(same["parent_checkpoint"], state["parent_checkpoint"], "{number} of {entries}");
+        }
+        let none = problem(desk.get(&format!("/threads/t/state/{run}:{}", entries + 1))).await;
+        assert_eq!(none["status"], 404);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_begins_while_its_thread_is_removed_has_its_thread_or_did_not_begin() {
     let desk = Desk::with(&[ASK]).await;
