@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use hotcell_graph::ir::{Action, Ends, Graph, Join, JoinWhen, NodeIndex, Sharing, Unmet};
+use hotcell_graph::value::Number;
 use hotcell_graph::{Reachability, State, Value};
 use hotcell_journal::Write;
 
@@ -77,6 +78,14 @@ fn stands_for(graph: &Graph, node: NodeIndex) -> NodeIndex {
     graph.node(node).implied_by.as_ref().and_then(|name| graph.find(name)).unwrap_or(node)
 }
 
+/// How often nodes led to others before a run that begins with this state, as far as it says so.
+fn hops_before(graph: &Graph, state: &State) -> u32 {
+    match graph.limits.hops_before.as_ref().and_then(|key| state.get(key)) {
+        Some(Value::Number(Number::Int(hops))) => u32::try_from((*hops).max(0)).unwrap_or(u32::MAX),
+        _ => 0,
+    }
+}
+
 pub(crate) struct Schedule {
     /// Computed when several branches are there for the first time: it costs more than a node of a long chain
     reach: OnceCell<Reachability>,
@@ -85,7 +94,7 @@ pub(crate) struct Schedule {
     shared: Option<State>,
     visits: Vec<u32>,
     turns: Turn,
-    /// How often nodes led to others
+    /// How often nodes led to others, also before the run
     hops: u32,
     /// The node that was not begun any more, as nodes had led to others often enough
     refused: Option<NodeIndex>,
@@ -105,6 +114,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     pub(crate) fn new(graph: &Graph, state: State) -> Self {
         let shared = (graph.scheduling.sharing == Sharing::Shared).then(|| state.clone());
+        let hops = hops_before(graph, &state);
         let branch = Branch::root(state);
         Schedule {
             reach: OnceCell::new(),
@@ -112,7 +122,7 @@ impl Schedule {
             shared,
             visits: vec![0; graph.len()],
             turns: 0,
-            hops: 0,
+            hops,
             refused: None,
             arrivals: 0,
             running: 0,

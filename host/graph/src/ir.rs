@@ -202,6 +202,7 @@ impl Graph {
                 rounds: None,
                 turns: None,
                 hops: None,
+                hops_before: None,
                 wall_clock: None,
                 deadline: None,
                 concurrency: 8,

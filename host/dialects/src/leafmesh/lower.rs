@@ -15,15 +15,13 @@ use super::expressions::{CALLER, FROM_AGENT, UPSTREAM, composed, entry, key, las
 use super::lower_agent::Shaper;
 use super::schema::{Agent, AgentType, Communication, Condition, Mesh, World};
 use super::state::{
-    BROUGHT, CALL, CALLED, CALLED_AGAIN, CALLED_WITH, CAME, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS,
-    FAN_IN, FEED, FROM, HISTORY, LEFT_OUT, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT_BEFORE, post_node,
+    BROUGHT, CALL, CALLED, CALLED_AGAIN, CALLED_WITH, CALLS_BEFORE, CAME, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT,
+    ERRORS, FAN_IN, FEED, FROM, HISTORY, LEFT_OUT, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT_BEFORE, START, post_node,
 };
 use super::wait::Wait;
 use super::{agent_state, fitting, functions, learning, lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 
-/// The node with which a mesh begins. No agent can have this name.
-const START: &str = "(entry)";
 /// The node that leads to an agent that is called again, which counts like any other call of one.
 const AGAIN: &str = "(again)";
 /// What somebody had been given who is asked.
@@ -72,9 +70,9 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     nodes.extend(mesh.agents.iter().filter_map(|agent| lower_feed::post(agent, mesh, &ids)));
     let mut graph = Graph::new(mesh.name.as_str(), nodes, START)?;
     graph.input_key = Some(TEXT.into());
-    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY, EARLIER_FEED, SPENT_BEFORE, SERVED, LEFT_OUT]
-        .map(Key::from)
-        .into();
+    let told =
+        [ENTRY_POINT, DATA, SESSION_ID, CALL, CALLS_BEFORE, HISTORY, EARLIER_FEED, SPENT_BEFORE, SERVED, LEFT_OUT];
+    graph.open_state = told.map(Key::from).into();
     graph.initial_state =
         vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null), (FEED.into(), list([]))];
     graph.kept = Some(Vec::new());
@@ -85,6 +83,7 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     graph.limits.concurrency = CONCURRENCY;
     graph.limits.hops =
         Some(VisitCap { visits: mesh.max_chain_events, origin: CapOrigin::Setting("mesh.max_chain_events") });
+    graph.limits.hops_before = Some(CALLS_BEFORE.into());
     let result = [
         (SESSION_ID, session()),
         ("status", Expression::Value("completed".into())),

@@ -1,5 +1,7 @@
 //! Keys of the state of a mesh's graph that whoever serves the mesh sets or reads.
 
+/// The node with which a mesh begins: where it leads to an agent, no agent calls another. No agent can have this name.
+pub const START: &str = "(entry)";
 /// What an entry point is called in errors.
 pub(super) const ENTRY_NOUN: &str = "entry point";
 /// The entry point that is called
@@ -17,6 +19,8 @@ pub const CALLED: &str = "agent";
 pub const CALLED_WITH: &str = "input";
 /// `true` for one that counts like a call by another agent
 pub const CALLED_AGAIN: &str = "again";
+/// How many calls of agents by others there were before the run that count as those of the run do
+pub const CALLS_BEFORE: &str = "(calls before)";
 /// What was said before in the session, the oldest first: objects with `role` and `content`
 pub const HISTORY: &str = "(history)";
 /// What the last agent gave; in [`BROUGHT`], what the one before gave

@@ -9,7 +9,7 @@ use hotcell_graph::ir::{
     Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, RetryOn,
     Scheduling, Sharing, Update, VisitCap,
 };
-use hotcell_graph::{Place, Reducer, Template};
+use hotcell_graph::{Place, Reducer, Template, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunId, RunStatus, RunStore};
 use tokio_util::sync::CancellationToken;
 
@@ -320,26 +320,54 @@ async fn a_node_finds_what_branches_bring_in_the_order_in_which_they_came_also_w
     }
 }
 
+/// Two nodes that lead to each other, `most` times. The second one notes each lap.
+fn circle(most: u32) -> Graph {
+    let mut built = graph(&["begin", "a", "b"], |ids| {
+        let mut begin = pass(ids, "begin", &[], &["a"]);
+        begin.implied_by = Some("the graph".into());
+        let mut nodes = vec![begin, pass(ids, "a", &[], &["b"]), pass(ids, "b", &[("n", "{{n}}x")], &["a"])];
+        nodes.iter_mut().for_each(|node| node.join = Join::Each);
+        nodes
+    });
+    built.initial_state = vec![("n".into(), "".into())];
+    built.scheduling = quiet(Sharing::Shared, "{{n}}");
+    built.limits.hops = Some(VisitCap { visits: most, origin: CapOrigin::Setting("most_hops") });
+    built
+}
+
 #[tokio::test]
 async fn nodes_lead_to_others_as_often_as_they_may() {
-    let circle = |most| {
-        let mut built = graph(&["begin", "a", "b"], |ids| {
-            let mut begin = pass(ids, "begin", &[], &["a"]);
-            begin.implied_by = Some("the graph".into());
-            let mut nodes = vec![begin, pass(ids, "a", &[], &["b"]), pass(ids, "b", &[("n", "{{n}}x")], &["a"])];
-            nodes.iter_mut().for_each(|node| node.join = Join::Each);
-            nodes
-        });
-        built.initial_state = vec![("n".into(), "".into())];
-        built.scheduling = quiet(Sharing::Shared, "{{n}}");
-        built.limits.hops = Some(VisitCap { visits: most, origin: CapOrigin::Setting("most_hops") });
-        Arc::new(built)
-    };
     for (most, laps) in [(1, "x"), (2, "x"), (3, "xx"), (4, "xx")] {
-        let (report, journal) = run(&circle(most), &Arc::new(World::default())).await;
+        let (report, journal) = run(&Arc::new(circle(most)), &Arc::new(World::default())).await;
         let Outcome::Stopped { reason } = &report.outcome else { panic!("{:?}", report.outcome) };
         assert!(reason.contains(&format!("most_hops={most}")), "{reason}");
         assert_eq!(shown(&report.state, "n"), format!("\"{laps}\""), "{most}");
         assert_eq!(journal.find(report.run.as_str()).await.unwrap().status, RunStatus::Stopped);
+    }
+}
+
+#[tokio::test]
+async fn what_nodes_led_to_before_the_run_counts_also_when_the_run_goes_on() {
+    let mut built = circle(4);
+    built.open_state = vec!["before".into()];
+    built.limits.hops_before = Some("before".into());
+    let graph = Arc::new(built);
+    for (before, laps) in [(-1, "xx"), (0, "xx"), (1, "xx"), (2, "x"), (3, "x"), (4, ""), (i64::MAX, "")] {
+        let mut asked = request(&graph);
+        asked.given.state.insert("before", Value::from(before));
+        let journal = Arc::new(MemoryStore::default());
+        let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
+        let report = engine.start(asked, CancellationToken::new()).await.unwrap();
+        assert!(matches!(report.outcome, Outcome::Stopped { .. }), "{:?}", report.outcome);
+        assert_eq!(shown(&report.state, "n"), format!("\"{laps}\""), "{before}");
+        let mut committed = before_the_end(&*journal, &report.run).await;
+        committed.retain(|entry| !matches!(entry.fact, Fact::Stopped { .. }));
+        for length in 1..=committed.len() {
+            let (journal, run) = journal_with(&committed[..length]).await;
+            let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
+            let report = engine.resume(&run, graph.clone(), CancellationToken::new()).await.unwrap();
+            assert!(matches!(report.outcome, Outcome::Stopped { .. }), "{:?}", report.outcome);
+            assert_eq!(shown(&report.state, "n"), format!("\"{laps}\""), "{before} after {length} entries");
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hotcell_budget::RunBudget;
 
+use crate::value::Key;
+
 /// Caps on a whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunLimits {
@@ -16,6 +18,9 @@ pub struct RunLimits {
     /// How often nodes may lead to others that somebody wrote. A first node that nobody wrote does not count. A run that comes to
     /// it stops, and has not failed
     pub hops: Option<VisitCap>,
+    /// The key of the state with which a run begins that says how often nodes led to others before it: [`hops`](Self::hops) caps
+    /// both together
+    pub hops_before: Option<Key>,
     /// Wall clock, checked before each node starts; a node that is running is not cut short by it
     pub wall_clock: Option<Duration>,
     /// Wall clock that also ends what is running

@@ -4,8 +4,8 @@ use hotcell_graph::ir::Barred;
 use hotcell_graph::{Key, Object as GraphObject, Value as GraphValue};
 use hotcell_runtime::RunInput;
 use hotcell_runtime::leafmesh::state::{
-    CALL, CALLBACKS, CALLED, CALLED_AGAIN, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY, LEFT_OUT, SCOPE,
-    SERVED, SESSION_ID,
+    CALL, CALLBACKS, CALLED, CALLED_AGAIN, CALLED_WITH, CALLS_BEFORE, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY,
+    LEFT_OUT, SCOPE, SERVED, SESSION_ID,
 };
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::reply::Refused;
 use super::session::{Status, standing};
 use super::store::{Session, SessionKey, Turn};
-use super::{Mesh, end_sessions, feed, history, learn, system, tend};
+use super::{Mesh, calls, end_sessions, feed, history, learn, system, tend};
 use crate::input::origin_of;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -74,7 +74,7 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     let Task { key, kind, at, is_beside } = task;
     end_sessions(server, mesh)?;
     let known = server.store().session(&key)?;
-    let mut turns = Vec::new();
+    let (mut turns, mut calls_before) = (Vec::new(), 0);
     if let Some(session) = &known {
         if !is_beside {
             let status = standing(server, session).await?.status;
@@ -83,6 +83,9 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
             }
         }
         turns = history::messages(server, mesh, session).await?;
+        if kind == calls::RERUN {
+            calls_before = calls::so_far(server, mesh, session).await?;
+        }
     }
     let feed = feed::told(server, mesh, known.as_ref(), &mesh.own(&key.tenant)).await?;
     let mut state = GraphObject::default();
@@ -93,6 +96,9 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     set(SERVED, &json!({ CALLBACKS: callbacks, SCOPE: format!("{}/{}", mesh.own(&key.tenant), key.id) }));
     if let Some(feed) = feed {
         set(EARLIER_FEED, &feed);
+    }
+    if calls_before > 0 {
+        set(CALLS_BEFORE, &json!(calls_before));
     }
     let left_out = learn::told(server, mesh)?;
     if !left_out.is_empty() {
@@ -105,7 +111,7 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
             (name, data)
         }
         At::Agent { name, input } => {
-            set(CALL, &json!({ CALLED: name, CALLED_WITH: input, CALLED_AGAIN: kind == "rerun" }));
+            set(CALL, &json!({ CALLED: name, CALLED_WITH: input, CALLED_AGAIN: kind == calls::RERUN }));
             (name, input)
         }
     };

@@ -7,6 +7,7 @@
 mod begin;
 mod body;
 mod callback;
+mod calls;
 mod channels;
 mod escalate;
 mod events;

@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::begin::{At, Task, begin};
+use super::calls::RERUN;
 use super::history::find;
 use super::reply::{Refused, documented};
 use super::served::Served;
@@ -81,7 +82,7 @@ async fn rerun(
     input.insert("_rerun_context".to_owned(), context.into());
     let _session = mesh.doing.sessions.lock(&session.key).await;
     let at = At::Agent { name: agent.clone(), input: input.into() };
-    begin(&server, mesh, Task { key: session.key.clone(), kind: "rerun", at, is_beside: true }, false).await?;
+    begin(&server, mesh, Task { key: session.key.clone(), kind: RERUN, at, is_beside: true }, false).await?;
     let body = json!({
         "status": "dispatched", "agent": agent, "session_id": session.key.id, "input_source": source, "reason": given.reason,
     });
