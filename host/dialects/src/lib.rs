@@ -7,6 +7,7 @@ pub mod agent_spec;
 pub mod agentloom;
 pub mod document;
 mod json_schema;
+mod knowledge_base;
 pub mod leafmesh;
 pub mod loki;
 mod recognise;
@@ -14,6 +15,7 @@ mod remote;
 pub mod sherma;
 mod surroundings;
 
+pub use knowledge_base::KnowledgeBaseSource;
 pub use recognise::{Dialect, recognise};
 pub use remote::Remote;
 pub use surroundings::{

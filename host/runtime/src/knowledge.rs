@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Fuel};
 use hotcell_cells::policy::{decide_host_path, path_grant};
 use hotcell_cells::{Grants, Terms};
-use hotcell_dialects::loki::KnowledgeBaseSource;
+use hotcell_dialects::KnowledgeBaseSource;
 use hotcell_engine::{
     CallError, CallSite, Found, Knowledge, Lookup, Nobody, People, PortError, SharedState, ToolCall, Tools,
 };
@@ -96,15 +96,23 @@ impl AgentKnowledge {
     /// are asked for what the source leaves open.
     ///
     /// # Errors
-    /// Why a knowledge base cannot be used.
+    /// Why a knowledge base cannot be used that a run needs.
     pub(crate) async fn prepare(&self, context: &LoadContext, people: &dyn People) -> Result<(), KnowledgeError> {
         for source in &self.sources {
             if self.opened().contains_key(&source.node) {
                 continue;
             }
             let named = |cause| KnowledgeError { node: source.node.clone(), cause };
-            let base = self.ready(context, source, people).await.map_err(named)?;
-            self.opened().insert(source.node.clone(), Arc::new(base));
+            match self.ready(context, source, people).await.map_err(named) {
+                Ok(base) => {
+                    self.opened().insert(source.node.clone(), Arc::new(base));
+                }
+                // It is tried again before the next run.
+                Err(error) if source.is_optional => {
+                    tracing::warn!(target: "hotcell::knowledge", node = source.node, "{error}");
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::ir::Expression;
 
-use super::KnowledgeBaseSource;
 use super::read_node::normalise;
 use crate::document::SourceText;
+use crate::knowledge_base::KnowledgeBaseSource;
 use crate::surroundings::{FileState, KnowledgeBase, Surroundings};
 
 /// The knowledge base of an agent with a tool loop, and the node that asks it.
@@ -83,6 +83,7 @@ pub(super) fn knowledge_base(documents: &[SourceText], surroundings: &dyn Surrou
         chunk_overlap: Some(OVERLAP),
         reranker_model: None,
         batch_size: None,
+        is_optional: false,
         span: first.span.clone(),
     })
 }

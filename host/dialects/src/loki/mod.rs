@@ -25,10 +25,11 @@ mod spawning;
 use std::sync::Arc;
 
 use hotcell_graph::Courtesy;
-use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile, Span};
+use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
 use hotcell_graph::ir::Graph;
 
 use crate::document::{self, Document, Reader};
+use crate::knowledge_base::KnowledgeBaseSource;
 use crate::surroundings::{OwnTool, ServerState, Surroundings};
 
 /// What to do about an MCP server that is not configured.
@@ -65,27 +66,6 @@ pub struct Declarations {
     /// Whether the author wants everything checked before the first node runs; otherwise what is broken shows when a
     /// run comes to it
     pub checked_before_run: bool,
-}
-
-/// A knowledge base as a node describes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KnowledgeBaseSource {
-    /// The node; the base is stored as `<node>.yaml`
-    pub node: String,
-    /// Files, folders, patterns, addresses and `loader:path`, as they are written
-    pub documents: Vec<String>,
-    /// The model that makes vectors of texts
-    pub embedding_model: Option<String>,
-    /// Tokens of a chunk
-    pub chunk_size: Option<u32>,
-    /// Tokens that a chunk shares with the one before
-    pub chunk_overlap: Option<u32>,
-    /// The model that ranks what was found once more
-    pub reranker_model: Option<String>,
-    /// How many texts go into one request for vectors
-    pub batch_size: Option<u32>,
-    /// Where the node is written
-    pub span: Span,
 }
 
 /// Reads, checks and lowers the file of an agent with a tool loop (`config.yaml`).
@@ -151,6 +131,7 @@ fn knowledge_base(node: &schema::Node) -> Option<KnowledgeBaseSource> {
         chunk_overlap: rag.chunk_overlap,
         reranker_model: rag.retrieval.reranker_model.as_deref().map(str::to_owned),
         batch_size: rag.retrieval.batch_size,
+        is_optional: false,
         span: node.id.span.clone(),
     })
 }
