@@ -13,13 +13,13 @@ use hotcell_graph::{Key, Object, Reducer, Value};
 
 use super::expressions::{CALLER, FROM_AGENT, UPSTREAM, composed, entry, key, last, list, object, or_else, session};
 use super::lower_agent::Shaper;
-use super::schema::{Agent, AgentType, Communication, Condition, Mesh, World};
+use super::schema::{Agent, AgentType, Communication, Condition, Knowledge, Mesh, World};
 use super::state::{
     BROUGHT, CALL, CALLED, CALLED_AGAIN, CALLED_WITH, CALLS_BEFORE, CAME, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT,
     ERRORS, FAN_IN, FEED, FROM, HISTORY, LEFT_OUT, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT_BEFORE, START, post_node,
 };
 use super::wait::Wait;
-use super::{agent_state, fitting, functions, learning, lower_agent, lower_feed};
+use super::{agent_state, fitting, functions, learning, lower_agent, lower_feed, lower_knowledge};
 use crate::surroundings::Surroundings;
 
 /// The node that leads to an agent that is called again, which counts like any other call of one.
@@ -32,8 +32,6 @@ const DOOR: &str = "(door)";
 const TEXT: &str = "(text)";
 /// The name under which updates see an answer.
 const ANSWER: &str = "answer";
-/// What says in an input that there is no knowledge service.
-const KNOWLEDGE: &str = "knowledge_unavailable";
 /// What the copies of an agent are given.
 const GIVEN: &str = "given";
 /// How many agents work at once.
@@ -234,8 +232,8 @@ fn node(agent: &Agent, (mesh, answers): (&Mesh, &Answers<'_>), ids: &NodeIds, su
         Some(Join::When(JoinWhen { condition, deadline: Some(wait.timeout), unmet: Unmet::FailAs(FAN_IN) }))
     });
     let unavailable = match agent.knowledge {
-        Some(_) => object([(KNOWLEDGE, Expression::Value(true.into()))]),
-        None => object([]),
+        Some(Knowledge::Unavailable) => lower_knowledge::unavailable(),
+        Some(Knowledge::Base(_)) | None => object([]),
     };
     let given = composed(Composed::Overlaid(vec![
         entry(last(), OUTPUT),

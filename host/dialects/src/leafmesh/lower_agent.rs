@@ -12,6 +12,7 @@ use super::agent_state::{ANSWER, INPUT, MEMORY, OUTPUT, RAW, RERUN};
 use super::expressions::{FROM_AGENT, UPSTREAM, composed, entry, key, list, object, or_else};
 use super::functions;
 use super::lower_feed;
+use super::lower_knowledge::{self, LOOK_UP, UNKNOWN};
 use super::lower_work;
 use super::schema::{Agent, World};
 use super::shapes;
@@ -127,6 +128,10 @@ fn graph(agent: &Agent, shapers: &[Shaper], world: World<'_>) -> Result<Graph, S
     if fit.is_some() {
         names.extend([AGAIN, GIVE_UP]);
     }
+    let knowledge = agent.knowledge_base();
+    if knowledge.is_some() {
+        names.extend([LOOK_UP, UNKNOWN]);
+    }
     if !shapes.is_empty() {
         names.push(SHAPE);
         names.extend(shapes.iter().map(String::as_str));
@@ -151,9 +156,11 @@ fn graph(agent: &Agent, shapers: &[Shaper], world: World<'_>) -> Result<Graph, S
         }
         Some(fit) => nodes.extend(strict(agent, &fit, first, &to)),
     }
-    let mut begin = first;
-    // What is given to the agent is shaped once, however often it works.
-    if let Some(work) = ids.get(first).filter(|_| !shapes.is_empty()) {
+    nodes.extend(knowledge.into_iter().flat_map(|base| lower_knowledge::nodes(base, agent, first, &ids)));
+    // What is given to the agent is shaped once, and looked up once, however often it works.
+    let opening = if knowledge.is_some() { LOOK_UP } else { first };
+    let mut begin = opening;
+    if let Some(work) = ids.get(opening).filter(|_| !shapes.is_empty()) {
         begin = SHAPE;
         let way = |(shaper, name): (&Shaper, &String)| Some((shaper.agent.clone(), ids.get(name)?));
         let next = Next::ByValue {
@@ -163,7 +170,7 @@ fn graph(agent: &Agent, shapers: &[Shaper], world: World<'_>) -> Result<Graph, S
         };
         nodes.push(Node::new(SHAPE, SHAPE, Action::Pass, next, &agent.span));
         let steps = shapers.iter().zip(&shapes);
-        nodes.extend(steps.map(|(shaper, name)| shaper.node(name, agent, to(first))));
+        nodes.extend(steps.map(|(shaper, name)| shaper.node(name, agent, to(opening))));
     }
     let mut graph = Graph::new(&*agent.name, nodes, begin).ok_or(TWICE)?;
     graph.initial_state = vec![(ATTEMPTS.into(), Value::from(0)), (MISFITS.into(), list([]))];

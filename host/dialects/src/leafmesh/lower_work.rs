@@ -18,7 +18,7 @@ use super::settings::HumanInterface;
 use super::shapes;
 use super::state::{BUDGET, HISTORY, HUMAN_DECISION, WAKE_UP_TRIGGER};
 use super::steps::{Onward, Work};
-use super::{intent, lower_connector, lower_feed};
+use super::{intent, lower_connector, lower_feed, lower_knowledge};
 use crate::surroundings::Surroundings;
 
 /// What stands for the text of a model or a person that is no JSON object.
@@ -144,6 +144,9 @@ fn model(agent: &Agent, llm: &Llm, World { surroundings, providers, .. }: World<
     }
     if agent.memory.is_some() {
         prompt.push(lower_feed::told(MEMORY));
+    }
+    if agent.knowledge_base().is_some() {
+        prompt.push(lower_knowledge::told());
     }
     if let Some(most) = agent.history {
         let earlier = composed(Composed::Newest(key(HISTORY), most as usize));

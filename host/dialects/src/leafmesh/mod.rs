@@ -20,6 +20,7 @@ mod lower;
 mod lower_agent;
 mod lower_connector;
 mod lower_feed;
+mod lower_knowledge;
 mod lower_work;
 mod mcp;
 mod mcp_server;
@@ -34,6 +35,7 @@ mod read_condition;
 mod read_connector;
 mod read_evolution;
 mod read_human;
+mod read_knowledge;
 mod read_llm;
 mod read_manager;
 mod read_memory;
@@ -58,6 +60,7 @@ use hotcell_graph::ir::Graph;
 use hotcell_graph::{Courtesy, Value};
 
 use crate::document::{self, Reader};
+use crate::knowledge_base::KnowledgeBaseSource;
 use crate::surroundings::Surroundings;
 use reading::Reading;
 
@@ -81,6 +84,8 @@ pub struct Loaded {
     pub graph: Option<Graph>,
     /// What it says beside the graph; there with the graph
     pub settings: Option<MeshSettings>,
+    /// What its agents look things up in
+    pub knowledge_bases: Vec<KnowledgeBaseSource>,
     /// Everything that is wrong with the file
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -123,7 +128,7 @@ pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
             reader.report(Diagnostic::warning(format!("channels cannot be used: {reason}")).at(&root));
         }
         let graph = lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place), surroundings)?;
-        Some((graph, settings_of::of(&mesh)))
+        Some((graph, settings_of::of(&mesh), lower_knowledge::bases(&mesh)))
     });
     diagnostics.extend(reader.into_diagnostics());
     diagnostic::sort(&mut diagnostics);
@@ -131,6 +136,6 @@ pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         loaded = None;
     }
-    let (graph, settings) = loaded.unzip();
-    Loaded { graph, settings, diagnostics }
+    let Some((graph, settings, knowledge_bases)) = loaded else { return Loaded { diagnostics, ..Loaded::default() } };
+    Loaded { graph: Some(graph), settings: Some(settings), knowledge_bases, diagnostics }
 }

@@ -12,7 +12,7 @@ use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
 use super::settings::{BudgetSettings, WakeUp};
 use super::shapes::Declared;
 use super::wait::Wait;
-use super::{read_connector, read_human, read_llm, read_memory, read_operation};
+use super::{read_connector, read_human, read_knowledge, read_llm, read_memory, read_operation};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
 
@@ -82,7 +82,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     let is_strict = fields.flag("enforce_yields", Optional).is_some_and(|flag| flag.value);
     let retries = fields.between("enforce_yields_retry", 0, u32::MAX).unwrap_or(0);
     let memory = read_memory::memory(reading, &mut fields, agent_type);
-    let knowledge = read_memory::knowledge(reading, &mut fields);
+    let knowledge = read_knowledge::knowledge(reading, &mut fields, agent_type);
     let history = history(reading, &mut fields, agent_type);
     let overrides = overrides(reading, &mut fields);
     read_operation::listeners(reading, &mut fields);

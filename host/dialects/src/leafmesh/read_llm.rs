@@ -176,7 +176,7 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     fields.flag("strict_tools", Optional);
     for name in ["memory_strategy", "knowledge_strategy"] {
         if fields.word(name, &["tool", "inject", "both"]) == Some("tool") {
-            reading.no_effect(fields, name, "memories are passed before the input, not by a tool");
+            reading.no_effect(fields, name, "what is remembered and found is passed before the input, not by a tool");
         }
     }
     for name in ["mother_tongue", "nationality"] {

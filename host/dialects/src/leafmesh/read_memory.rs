@@ -1,8 +1,8 @@
-//! Reading what an agent remembers, and what it can look up.
+//! Reading what an agent remembers.
 
 use super::reading::Reading;
 use super::schema::{AgentType, Memory};
-use crate::document::Need::{Optional, Required};
+use crate::document::Need::Optional;
 use crate::document::{Fields, Kind};
 
 /// How many posts are remembered where nothing is said, and how many of other sessions.
@@ -64,33 +64,4 @@ pub(super) fn memory<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 
         reading.no_effect(fields, "memory", "only models get memories");
     }
     Some(memory)
-}
-
-/// The knowledge service of an agent. There is none that could be looked up in.
-pub(super) fn knowledge<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<String> {
-    let entry = fields.entry("knowledge", Optional)?;
-    match &entry.value.kind {
-        Kind::Map(_) => {
-            let mut of_one = reading.block(fields, "knowledge")?;
-            let service = of_one.text("serviceName", Required);
-            let enabled = of_one.flag("enabled", Optional).is_none_or(|flag| flag.value);
-            of_one.text("groupName", Optional);
-            of_one.finish(|_| None);
-            let service = service.filter(|_| enabled)?;
-            let message = format!("there is no knowledge service `{}`", &*service);
-            let warning = reading.warning(fields, message, entry.value.place);
-            let help = "the agent works without it, and its input has `knowledge_unavailable: true`";
-            reading.reader.report(warning.help(help));
-            Some(service.to_string())
-        }
-        Kind::Bool(true) => {
-            let error = fields.error("`knowledge: true` does not say which", &reading.reader.span(entry.value.place));
-            reading.reader.report(error.help("name the provider: `knowledge: {serviceName: ...}`"));
-            None
-        }
-        _ => {
-            fields.flag("knowledge", Optional);
-            None
-        }
-    }
 }

@@ -16,6 +16,7 @@ use super::thoughts::Thoughts;
 use super::wait::Wait;
 use super::watching::{Evolution, Healing, ManagerSettings, Scenario};
 use crate::document::SourceText;
+use crate::knowledge_base::KnowledgeBaseSource;
 use crate::surroundings::Surroundings;
 
 /// The connector that is a function.
@@ -143,6 +144,15 @@ pub(super) enum Communication {
     Chain,
 }
 
+/// The knowledge service that an agent names.
+#[derive(Debug)]
+pub(super) enum Knowledge {
+    /// The agent cannot look anything up there
+    Unavailable,
+    /// Its documents
+    Base(Box<KnowledgeBaseSource>),
+}
+
 /// An agent.
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -167,8 +177,8 @@ pub(super) struct Agent {
     /// Who else may be called when it has given something, in words for the manager
     pub(super) narration: Option<String>,
     pub(super) memory: Option<Memory>,
-    /// The knowledge service that it names
-    pub(super) knowledge: Option<String>,
+    /// What it can look up, if it is to look anything up
+    pub(super) knowledge: Option<Knowledge>,
     pub(super) budget: Option<BudgetSettings>,
     /// How many of the earlier messages of a session it is told, if it is
     pub(super) history: Option<u32>,
@@ -179,6 +189,14 @@ pub(super) struct Agent {
 }
 
 impl Agent {
+    /// What it looks things up in.
+    pub(super) fn knowledge_base(&self) -> Option<&KnowledgeBaseSource> {
+        match &self.knowledge {
+            Some(Knowledge::Base(base)) => Some(base),
+            Some(Knowledge::Unavailable) | None => None,
+        }
+    }
+
     /// How it answers a caller.
     pub(super) fn communication_toward(&self, caller: &str) -> Communication {
         let own = self.overrides.iter().find(|(name, _)| **name == *caller);

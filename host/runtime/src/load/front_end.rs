@@ -84,11 +84,13 @@ impl FrontEndOutput {
                 return FrontEndOutput { graph, diagnostics, checked: true, ..FrontEndOutput::default() };
             }
             Dialect::LeafMesh => {
-                let leafmesh::Loaded { graph, settings, mut diagnostics } = leafmesh::load(source, surroundings);
+                let leafmesh::Loaded { graph, settings, knowledge_bases, mut diagnostics } =
+                    leafmesh::load(source, surroundings);
                 diagnostics.extend(refuse_choice(choice));
                 return FrontEndOutput {
                     graph,
                     mesh: settings,
+                    knowledge_bases,
                     diagnostics,
                     checked: true,
                     ..FrontEndOutput::default()
