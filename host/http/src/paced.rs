@@ -81,27 +81,30 @@ impl<T: AsyncWrite> AsyncWrite for Paced<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
     #[tokio::test]
     async fn who_reads_slowly_is_served_and_who_does_not_read_is_not() {
-        let within = Duration::from_millis(500);
-        let (near, mut far) = tokio::io::duplex(16);
+        let within = Duration::from_millis(50);
+        let (near, mut far) = tokio::io::duplex(1);
         let mut near = Box::pin(Paced::new(near, within));
-        let writing = tokio::spawn(async move {
-            near.write_all(&[1; 64]).await.expect("it is read at last");
-            near
-        });
-        // Here and not in the task, so that what is due to be read is read first when both were held up for longer than that.
+        let mut context = Context::from_waker(Waker::noop());
         let mut read = [0; 1];
-        for _ in 0..64 {
-            tokio::time::sleep(within / 50).await;
+        // Three bytes in more than three times the patience, which begins anew with each of them. No timer fires while this task does not
+        // sleep, so that the patience cannot end between a write that waits and the next read, however slow the machine is.
+        for _ in 0..3 {
+            let written = near.as_mut().poll_write(&mut context, &[1]);
+            assert!(matches!(written, Poll::Ready(Ok(1))), "{written:?}");
+            tokio::time::sleep(within).await;
+            let waits = near.as_mut().poll_write(&mut context, &[1]);
+            assert!(waits.is_pending(), "{waits:?}");
             far.read_exact(&mut read).await.expect("something came");
         }
-        let mut near = writing.await.expect("no panic");
-        let error = near.write_all(&[1; 64]).await.expect_err("nobody reads");
+        let error = near.write_all(&[1; 2]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(far);
     }
