@@ -6,15 +6,16 @@
 
 #![expect(deprecated, reason = "the library warns of sampling, roots and logs; the first two are refused here")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
     ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability,
-    Implementation, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
+    Implementation, ListRootsResult, LoggingMessageNotificationParam, NumberOrString, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion, ServerNotification,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
@@ -32,11 +33,23 @@ const WAITING_QUESTIONS: usize = 16;
 const LONGEST_TEXT: usize = 4 << 10;
 /// The largest schema of an answer, in bytes.
 const LARGEST_SCHEMA: usize = 64 << 10;
+/// How many reports of progress are kept that came before their call was known here; the oldest is forgotten first.
+const EARLY: usize = 16;
+
+/// The calls that wait for an answer.
+#[derive(Default)]
+struct Calls {
+    /// Their tools, by the token of their progress
+    tools: HashMap<ProgressToken, Arc<str>>,
+    /// Progress of a token that nobody has named yet: a call has its token only after it was sent, and the server may be faster
+    early: VecDeque<(ProgressToken, Progress)>,
+}
 
 /// What is going on with one server.
 pub(crate) struct Activity {
-    /// The calls that wait for an answer, by the token of their progress
-    calls: Mutex<HashMap<ProgressToken, Arc<str>>>,
+    pub(crate) server: Arc<str>,
+    hooks: Arc<dyn ClientEvents>,
+    calls: Mutex<Calls>,
     /// How many calls wait, for those who wait for there to be none
     under_way: watch::Sender<usize>,
     /// The server said that its tools are others now
@@ -46,23 +59,32 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(server: Arc<str>, hooks: Arc<dyn ClientEvents>) -> Self {
         let (changed, asking) = (Notify::new(), Semaphore::new(1));
-        let under_way = watch::Sender::new(0);
-        Activity { calls: Mutex::default(), under_way, changed, asking, waiting: AtomicUsize::new(0) }
+        let (calls, under_way) = (Mutex::default(), watch::Sender::new(0));
+        Activity { server, hooks, calls, under_way, changed, asking, waiting: AtomicUsize::new(0) }
     }
 
-    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, Arc<str>>> {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn begin(&self, token: ProgressToken, tool: &str) {
-        self.calls().insert(token, tool.into());
+        {
+            let mut calls = self.calls();
+            let early = mem::take(&mut calls.early);
+            let (own, others): (VecDeque<_>, VecDeque<_>) = early.into_iter().partition(|(of, _)| *of == token);
+            calls.early = others;
+            for (_, progress) in &own {
+                self.hooks.progress(&self.server, tool, progress);
+            }
+            calls.tools.insert(token, tool.into());
+        }
         self.under_way.send_modify(|calls| *calls += 1);
     }
 
     pub(crate) fn finish(&self, token: &ProgressToken) {
-        self.calls().remove(token);
+        self.calls().tools.remove(token);
         self.under_way.send_modify(|calls| *calls = calls.saturating_sub(1));
     }
 
@@ -70,6 +92,42 @@ impl Activity {
     async fn idle(&self) {
         // The sender lives as long as this does, so waiting does not fail.
         let _ = self.under_way.subscribe().wait_for(|calls| *calls == 0).await;
+    }
+
+    /// Hears what the server tells of its calls, one message after the other, as they come. The library handles each notification in a task
+    /// of its own, where it may be overtaken by later ones, and by the answer that ends its call.
+    pub(crate) fn hear(&self, told: &ServerNotification) {
+        match told {
+            ServerNotification::ProgressNotification(told) => self.progress(&told.params),
+            ServerNotification::LoggingMessageNotification(told) => self.log(&told.params),
+            _ => {}
+        }
+    }
+
+    fn progress(&self, told: &ProgressNotificationParam) {
+        let message = told.message.as_deref().map(|message| clean(message, LONGEST_TEXT));
+        let progress = Progress { done: told.progress, total: told.total, message };
+        // Held while it is told, so that what came early is told before it.
+        let mut calls = self.calls();
+        if let Some(tool) = calls.tools.get(&told.progress_token) {
+            self.hooks.progress(&self.server, tool, &progress);
+            return;
+        }
+        // Tokens from here are numbers. Those that the server makes up may be long.
+        if matches!(told.progress_token.0, NumberOrString::Number(_)) {
+            if calls.early.len() == EARLY {
+                calls.early.pop_front();
+            }
+            calls.early.push_back((told.progress_token.clone(), progress));
+        }
+    }
+
+    fn log(&self, told: &LoggingMessageNotificationParam) {
+        let text = match &told.data {
+            Value::String(text) => clean(text, LONGEST_TEXT),
+            other => clean(&other.to_string(), LONGEST_TEXT),
+        };
+        self.hooks.log(&self.server, told.level.into(), &text);
     }
 }
 
@@ -84,8 +142,6 @@ impl Drop for Waiting<'_> {
 
 /// The side of a connection that the server talks to.
 pub(crate) struct Handler {
-    pub(crate) server: Arc<str>,
-    pub(crate) hooks: Arc<dyn ClientEvents>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) ending: Arc<Ending>,
 }
@@ -100,7 +156,7 @@ impl Handler {
         let Ok(_turn) = self.activity.asking.acquire().await else {
             return Elicited::Cancel;
         };
-        self.hooks.elicit(&self.server, message, schema).await
+        self.activity.hooks.elicit(&self.activity.server, message, schema).await
     }
 }
 
@@ -136,7 +192,7 @@ impl ClientHandler for Handler {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
             return elicited(ElicitationAction::Decline);
         };
-        if self.activity.calls().is_empty() {
+        if self.activity.calls().tools.is_empty() {
             let reason = "questions are only asked while a tool is being called";
             return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, reason, None));
         }
@@ -175,28 +231,57 @@ impl ClientHandler for Handler {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "roots are not offered", None))
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        let tool = self.activity.calls().get(&params.progress_token).cloned();
-        if let Some(tool) = tool {
-            let message = params.message.map(|message| clean(&message, LONGEST_TEXT));
-            let progress = Progress { done: params.progress, total: params.total, message };
-            self.hooks.progress(&self.server, &tool, &progress);
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.activity.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::ProgressNotification;
+
+    use super::*;
+
+    /// What was told, a line each.
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    #[async_trait::async_trait]
+    impl ClientEvents for Heard {
+        async fn elicit(&self, _server: &str, _message: &str, _schema: &Value) -> Elicited {
+            Elicited::Decline
+        }
+
+        fn progress(&self, _server: &str, tool: &str, progress: &Progress) {
+            self.0.lock().expect("unpoisoned").push(format!("{tool} {}", progress.done));
         }
     }
 
-    async fn on_logging_message(
-        &self,
-        params: LoggingMessageNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        let text = match params.data {
-            Value::String(text) => text,
-            other => other.to_string(),
+    #[test]
+    fn progress_of_a_call_that_is_not_known_yet_is_told_first_and_in_order() {
+        let heard = Arc::new(Heard::default());
+        let activity = Activity::new("s".into(), heard.clone());
+        let token = |number| ProgressToken(NumberOrString::Number(number));
+        let tell = |token, done| {
+            let told = ProgressNotification::new(ProgressNotificationParam::new(token, done));
+            activity.hear(&ServerNotification::ProgressNotification(told));
         };
-        self.hooks.log(&self.server, params.level.into(), &clean(&text, LONGEST_TEXT));
-    }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.activity.changed.notify_one();
+        tell(token(1), 1.0);
+        tell(token(2), 1.0);
+        tell(token(1), 2.0);
+        activity.begin(token(1), "first");
+        tell(token(1), 3.0);
+        activity.begin(token(2), "second");
+        activity.finish(&token(1));
+        tell(token(1), 4.0);
+        let told = heard.0.lock().expect("unpoisoned").join(", ");
+        assert_eq!(told, "first 1, first 2, first 3, second 1");
+        // Whatever a server makes up, little of it is kept.
+        for number in 0..100 {
+            tell(token(number + 10), 1.0);
+            tell(ProgressToken(NumberOrString::String("x".repeat(1 << 10).into())), 1.0);
+        }
+        assert_eq!(activity.calls().early.len(), EARLY);
+        assert!(activity.calls().early.iter().all(|(token, _)| matches!(token.0, NumberOrString::Number(_))));
     }
 }

@@ -86,8 +86,8 @@ impl Link {
             None => http::http_client(settings),
         };
         let wrong = |reason| McpError::Settings { server: settings.name.clone(), reason };
-        let activity = Arc::new(Activity::new());
-        let handler = Handler { server: server.clone(), hooks, activity: activity.clone(), ending: ending.clone() };
+        let activity = Arc::new(Activity::new(server.clone(), hooks));
+        let handler = Handler { activity: activity.clone(), ending: ending.clone() };
         let mut leash = None;
         let running = match &settings.transport {
             settings::Transport::Stdio { command, args, env, cwd } => {
@@ -221,8 +221,9 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     limit: Option<usize>,
     ending: &Arc<Ending>,
 ) -> Result<RunningService<RoleClient, Handler>, McpError> {
-    let server = handler.server.clone();
-    let error = match handler.serve(Watched::new(transport, limit, ending.clone())).await {
+    let server = handler.activity.server.clone();
+    let watched = Watched::new(transport, limit, handler.activity.clone(), ending.clone());
+    let error = match handler.serve(watched).await {
         Ok(running) => return understood(running, &server),
         Err(error) => error,
     };

@@ -1,5 +1,5 @@
 //! A connection of whichever kind, with what holds for all of them: a stranger cannot keep this host busy by
-//! talking, and cannot give an answer that is larger than agreed.
+//! talking, and cannot give an answer that is larger than agreed. What it tells of its calls is heard here, in order.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,13 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
 use super::ending::Ending;
+use super::handler::Activity;
 use super::pace::{ANSWER, Pace, UNASKED};
 
 /// A connection that is slowed down where the server talks too much, and whose end is known to all.
 pub(crate) struct Watched<T> {
     inner: T,
+    activity: Arc<Activity>,
     ending: Arc<Ending>,
     limit: Option<usize>,
     pace: Pace,
@@ -22,8 +24,8 @@ pub(crate) struct Watched<T> {
 
 impl<T: Transport<RoleClient>> Watched<T> {
     /// Watches a connection on which an answer may have `limit` bytes, if the connection does not see to that itself.
-    pub(crate) fn new(inner: T, limit: Option<usize>, ending: Arc<Ending>) -> Self {
-        Watched { inner, ending, limit, pace: Pace::new() }
+    pub(crate) fn new(inner: T, limit: Option<usize>, activity: Arc<Activity>, ending: Arc<Ending>) -> Self {
+        Watched { inner, activity, ending, limit, pace: Pace::new() }
     }
 
     async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -51,7 +53,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
         };
         match &message {
             None => self.ending.end(),
-            Some(ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_)) => self.pace.spend(UNASKED),
+            Some(ServerJsonRpcMessage::Request(_)) => self.pace.spend(UNASKED),
+            Some(ServerJsonRpcMessage::Notification(told)) => {
+                self.pace.spend(UNASKED);
+                self.activity.hear(&told.notification);
+            }
             Some(answer) => {
                 self.pace.spend(ANSWER);
                 if let Some(limit) = self.limit.filter(|limit| size(answer) > *limit) {

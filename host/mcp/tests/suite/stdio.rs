@@ -146,6 +146,19 @@ async fn nobody_is_asked_when_no_tool_is_called() {
     assert!(record.questions.lock().expect("unpoisoned").is_empty());
 }
 
+/// With threads to spare, whatever is handled beside the answer may come after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn progress_is_told_in_order_and_before_the_answer() {
+    let record = Arc::new(Record::default());
+    let server = Server::connect(stranger("normal"), record.clone()).await.expect("connected");
+    for _ in 0..100 {
+        call(&server, "progress", json!({ "pause": 0 })).await.expect("a reply");
+        let told = std::mem::take(&mut *record.progress.lock().expect("unpoisoned"));
+        let done: Vec<f64> = told.iter().map(|(_, progress)| progress.done).collect();
+        assert_eq!(done, [1.0, 2.0, 3.0]);
+    }
+}
+
 #[tokio::test]
 async fn progress_is_told_and_extends_nothing() {
     let record = Arc::new(Record::default());
