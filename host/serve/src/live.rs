@@ -1,11 +1,14 @@
 //! Runs that this process has in hand: those that it works on, and those that it is about to go on with.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_runtime::{Counted, Event, Observer, People, Question, RunId, RunReport};
 use tokio::sync::{broadcast, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::happenings::{Happening, Heard, KEPT};
@@ -20,9 +23,29 @@ pub(crate) struct Live {
     pub(crate) done: CancellationToken,
     /// How it stood when it gave control back last
     report: Mutex<Option<Arc<RunReport>>>,
+    /// How often somebody was to go on with it, and how many of these have begun or given up
+    expected: AtomicU64,
+    settled: AtomicU64,
 }
 
 impl Live {
+    fn new() -> Self {
+        Live {
+            events: broadcast::Sender::new(KEPT),
+            open: Mutex::default(),
+            done: CancellationToken::new(),
+            report: Mutex::default(),
+            expected: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+        }
+    }
+
+    /// Somebody is to go on with it, and drops this when that has begun.
+    pub(crate) fn expect(self: &Arc<Self>) -> Expected {
+        self.expected.fetch_add(1, Ordering::SeqCst);
+        Expected(self.clone())
+    }
+
     /// What happens from now on and is not committed: nodes that begin, pieces of a model's text.
     pub(crate) fn events(&self) -> Heard {
         // Whatever is told is in one of them, and in one only.
@@ -59,6 +82,15 @@ impl Live {
     }
 }
 
+/// Somebody is to go on with a run, and has not begun.
+pub(crate) struct Expected(Arc<Live>);
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.0.settled.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// All of them.
 #[derive(Default)]
 pub(crate) struct InHand {
@@ -89,13 +121,50 @@ impl InHand {
     /// Has a run in hand until what is given back is dropped.
     pub(crate) fn take(self: &Arc<Self>, run: &RunId) -> Hold {
         let mut runs = self.runs();
-        let (holds, live) = runs.entry(run.clone()).or_insert_with(|| {
-            let events = broadcast::Sender::new(KEPT);
-            let open = Mutex::default();
-            (0, Arc::new(Live { events, open, done: CancellationToken::new(), report: Mutex::default() }))
-        });
+        let (holds, live) = runs.entry(run.clone()).or_insert_with(|| (0, Arc::new(Live::new())));
         *holds += 1;
         Hold { run: run.clone(), live: live.clone(), all: self.clone() }
+    }
+
+    /// The same for a run that nobody else has in hand, to go on with it.
+    fn take_alone(self: &Arc<Self>, run: &RunId) -> Option<(Hold, Expected)> {
+        let mut runs = self.runs();
+        if runs.contains_key(run) {
+            return None;
+        }
+        let live = Arc::new(Live::new());
+        let expected = live.expect();
+        runs.insert(run.clone(), (1, live.clone()));
+        Some((Hold { run: run.clone(), live, all: self.clone() }, expected))
+    }
+
+    /// Has a run in hand that rests, to go on with it; `look` reads whether it does. The journal says so before whoever worked on the run
+    /// lets it go: that is waited for, so long at most. Nothing if somebody else is to go on with it, or it is not let go.
+    pub(crate) async fn take_resting<E, W>(
+        self: &Arc<Self>,
+        run: &RunId,
+        within: Duration,
+        look: impl Fn() -> W,
+    ) -> Result<Option<(Hold, Expected)>, E>
+    where
+        W: Future<Output = Result<(), E>>,
+    {
+        let until = Instant::now() + within;
+        loop {
+            let Some(live) = self.get(run) else {
+                look().await?;
+                return Ok(self.take_alone(run));
+            };
+            let settled = live.settled.load(Ordering::SeqCst);
+            look().await?;
+            // Whoever had begun before it was read came to this rest. Others have it before them.
+            if live.expected.load(Ordering::SeqCst) > settled {
+                return Ok(None);
+            }
+            if tokio::time::timeout_at(until, live.done.cancelled()).await.is_err() {
+                return Ok(None);
+            }
+        }
     }
 }
 
@@ -134,8 +203,8 @@ pub(crate) struct Told {
     begun: Mutex<Option<oneshot::Sender<Begun>>>,
     /// Whether whoever began it listens
     listens: bool,
-    /// Counts as work until the run itself does
-    working: Mutex<Option<Counted>>,
+    /// Counts as work until the run itself does, and says that somebody is to go on with it
+    working: Mutex<Option<(Counted, Expected)>>,
 }
 
 impl Told {
@@ -155,8 +224,8 @@ impl Told {
     }
 
     /// For a run that goes on.
-    pub(crate) fn going_on(hold: Hold, working: Counted) -> Arc<Self> {
-        let working = Mutex::new(Some(working));
+    pub(crate) fn going_on(hold: Hold, working: Counted, expected: Expected) -> Arc<Self> {
+        let working = Mutex::new(Some((working, expected)));
         let told =
             Told { all: hold.all.clone(), hold: OnceLock::new(), begun: Mutex::default(), listens: false, working };
         let _ = told.hold.set(hold);
@@ -239,5 +308,53 @@ fn happening(event: &Event<'_>) -> Option<Happening> {
         | Event::Noticed { .. } => serde_json::to_string(event).ok().map(|text| Happening::Live(text.into())),
         Event::NodeCompleted { place, .. } => Some(Happening::Completed((*place).into())),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// Longer than any test takes.
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    #[tokio::test]
+    async fn a_run_that_rests_is_had_when_it_is_let_go_and_by_one_only() {
+        let all = Arc::<InHand>::default();
+        let run = RunId::from("r".to_owned());
+        let looks = AtomicUsize::new(0);
+        let rests = || async {
+            looks.fetch_add(1, Ordering::SeqCst);
+            Ok::<(), &str>(())
+        };
+        // It is in the journal that it rests, and whoever worked on it still has it.
+        let finishing = all.take(&run);
+        let letting_go = async {
+            while looks.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            drop(finishing);
+        };
+        let (taken, ()) = tokio::join!(all.take_resting(&run, LONG, rests), letting_go);
+        let (hold, expected) = taken.expect("it rests").expect("it was let go");
+        assert_eq!(looks.load(Ordering::SeqCst), 2, "it is read anew after it was let go");
+
+        // Who comes second is not kept waiting.
+        assert!(all.take_resting(&run, LONG, rests).await.expect("it rests").is_none());
+        // Not even if the first one begins after it was read that the run rests.
+        let begins = Mutex::new(Some(expected));
+        let begun = || async {
+            drop(begins.lock().expect("unpoisoned").take());
+            Ok::<(), &str>(())
+        };
+        assert!(all.take_resting(&run, LONG, begun).await.expect("it rests").is_none());
+        let works = || async { Err::<(), &str>("it works") };
+        assert_eq!(all.take_resting(&run, LONG, works).await.err(), Some("it works"));
+        // It rests again, and is not let go in time.
+        assert!(all.take_resting(&run, Duration::ZERO, rests).await.expect("it rests").is_none());
+        drop(hold);
+        assert!(all.take_resting(&run, Duration::ZERO, rests).await.expect("it rests").is_some());
     }
 }

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::agents::Agents;
 use crate::follow::Follower;
 use crate::input::{is_ours, webhook_of_run};
-use crate::live::{Hold, InHand, Live, Told};
+use crate::live::{Expected, Hold, InHand, Live, Told};
 use crate::locks::Locks;
 use crate::log;
 use crate::news::News;
@@ -32,6 +32,8 @@ use crate::webhooks::Webhooks;
 
 /// Runs that are looked at together when the server starts.
 const PAGE: usize = 500;
+/// How long whoever goes on with a run that rests waits for those who worked on it to let it go.
+const LET_GO_WITHIN: Duration = Duration::from_secs(5);
 
 /// What to do about a run of a thread that is busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -225,10 +227,23 @@ impl Runs {
     ///
     /// # Errors
     /// When it has ended, did not fail, or is worked on.
-    pub(crate) fn go_on(&self, run: &RunRecord, again: Again) -> Result<(), Problem> {
+    pub(crate) async fn go_on(&self, run: &str, again: Again) -> Result<(), Problem> {
+        let id = RunId::from(run.to_owned());
+        match self.in_hand.take_resting(&id, LET_GO_WITHIN, || self.rests(run, again)).await? {
+            Some((hold, expected)) => {
+                self.again(hold, expected, again);
+                Ok(())
+            }
+            None => Err(busy(&id)),
+        }
+    }
+
+    /// Whether a run rests so that it can go on like this.
+    async fn rests(&self, run: &str, again: Again) -> Result<(), Problem> {
         if self.is_draining() {
             return Err(Problem::unavailable("the server is shutting down; nothing goes on"));
         }
+        let run = self.find(run).await?;
         let fits = match again {
             Again::Retry => run.status == RunStatus::Failed,
             Again::Resume | Again::Wake => !run.status.is_final(),
@@ -236,21 +251,19 @@ impl Runs {
         if !fits {
             return Err(Problem::ended(&run.id, run.status));
         }
-        if run.status == RunStatus::Running || self.is_live(&run.id) {
-            return Err(Problem::conflict(format!("run `{}` is being worked on", run.id))
-                .kind("run-busy", "The run is worked on")
-                .with("run_id", run.id.as_str()));
+        if run.status == RunStatus::Running {
+            return Err(busy(&run.id));
         }
-        self.again(self.in_hand.take(&run.id), again);
         Ok(())
     }
 
     /// Goes on with a run in the background, as soon as there is a place.
     fn resume(&self, hold: Hold) {
-        self.again(hold, Again::Wake);
+        let expected = hold.live.expect();
+        self.again(hold, expected, Again::Wake);
     }
 
-    fn again(&self, hold: Hold, again: Again) {
+    fn again(&self, hold: Hold, expected: Expected, again: Again) {
         let (host, room, draining) = (self.host.clone(), self.room.clone(), self.draining.clone());
         let (cancel, rested, quotas) = (self.stop.clone(), self.rested.clone(), self.quotas.clone());
         let (working, agents, telemetry) = (self.clock().working(), self.agents.clone(), self.telemetry.clone());
@@ -260,7 +273,7 @@ impl Runs {
             // What is not begun before the server ends is begun at its next start.
             let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
             let run = hold.run.clone();
-            let told = Told::going_on(hold, working);
+            let told = Told::going_on(hold, working, expected);
             // What cannot be read is said by whoever goes on with it.
             let record = host.journal().find(run.as_str()).await.ok();
             if again == Again::Retry
@@ -371,6 +384,13 @@ impl Runs {
         self.tasks.wait().await;
         left
     }
+}
+
+/// Somebody works on a run, or is about to.
+fn busy(run: &RunId) -> Problem {
+    Problem::conflict(format!("run `{run}` is being worked on"))
+        .kind("run-busy", "The run is worked on")
+        .with("run_id", run.as_str())
 }
 
 /// What metrics and traces say about a run of an agent that was loaded from there.

@@ -55,8 +55,7 @@ async fn retry(
 }
 
 async fn go_on(server: &Server, run: &str, again: Again) -> Result<Json<RunView>, Problem> {
-    let record = server.runs().find(run).await?;
-    server.runs().go_on(&record, again)?;
+    server.runs().go_on(run, again).await?;
     let record = server.runs().find(run).await?;
     Ok(Json(RunView::of_record(&record, server.agents())))
 }

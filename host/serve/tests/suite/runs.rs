@@ -190,6 +190,17 @@ async fn whoever_goes_away_takes_a_run_along_only_if_they_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_sees_that_a_run_rests_can_go_on_with_it_at_once() {
+    let desk = Desk::with(&[ASK]).await;
+    for _ in 0..10 {
+        let run = desk.begin(json!({ "agent_id": "ask" })).await;
+        desk.stands(&run, "waiting").await;
+        let went_on = ok(desk.post(&format!("/runs/{run}/resume"), json!({}))).await;
+        assert_eq!(went_on["run_id"], run);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn entries_say_everything_that_was_committed() {
     let desk = Desk::with(&[SLOW]).await;
     desk.model.answers(2);
