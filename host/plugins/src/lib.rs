@@ -38,8 +38,8 @@ pub use settings::{
     SettingsError, parse_grants,
 };
 pub use signature::{
-    KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, UnsignedError, sign, signature_file,
-    signer_by_text, signer_of,
+    KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, UnsignedError, check_keys, sign,
+    signature_file, signer_by_text, signer_of,
 };
 pub use standing::{AgentFolder, FolderError, FolderRecord, Standing};
 pub use toml_file::TomlFileError;

@@ -125,6 +125,19 @@ impl KeyPair {
     }
 }
 
+/// Whether each of these is a public key, before anything is compared with them.
+///
+/// # Errors
+/// When one of them is not.
+pub fn check_keys(keys: &[String]) -> Result<(), SignatureError> {
+    keys.iter().try_for_each(|key| public_key(key).map(drop))
+}
+
+fn public_key(key: &str) -> Result<minisign::PublicKey, SignatureError> {
+    minisign::PublicKey::from_base64(key.trim())
+        .map_err(|error| SignatureError::Key { key: key.to_owned(), cause: error.to_string() })
+}
+
 /// Where the signature of a component lies.
 pub fn signature_file(component: &Path) -> PathBuf {
     let mut name = component.as_os_str().to_owned();
@@ -188,8 +201,7 @@ pub fn signer_by_text<'k>(
     let signature = minisign::SignatureBox::from_string(text)
         .map_err(|error| SignatureError::File { path, cause: error.to_string() })?;
     for key in keys {
-        let public = minisign::PublicKey::from_base64(key.trim())
-            .map_err(|error| SignatureError::Key { key: key.clone(), cause: error.to_string() })?;
+        let public = public_key(key)?;
         if minisign::verify(&public, &signature, Cursor::new(bytes), true, false, false).is_ok() {
             return Ok(key);
         }

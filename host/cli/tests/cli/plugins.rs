@@ -189,6 +189,11 @@ fn only_signed_plugins_count_where_the_user_says_so() {
     let public = public.lines().last().unwrap();
     let verify = ["plugin", "verify", "--key", public];
     assert!(text(&desk.output(&verify)).contains("it has no signature"));
+    // What is no key is said first, whatever the signatures are.
+    let mistaken = desk.output(&["plugin", "verify", "--key", public, "--key", "abc"]);
+    assert_eq!(mistaken.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&mistaken.stderr).into_owned();
+    assert!(said.contains("`abc` is not a minisign public key") && !said.contains("no signature"), "{said}");
     assert_eq!(desk.output(&["plugin", "sign", "plugins/weather.wasm", "--key", "key"]).status.code(), Some(0));
     let verified = text(&desk.output(&verify));
     assert!(!verified.contains("signature"), "{verified}");

@@ -1,6 +1,6 @@
 //! `hotcell plugin verify`
 
-use hotcell_runtime::plugins::signer_of;
+use hotcell_runtime::plugins::{check_keys, signer_of};
 
 use super::{Context, Desk, explained, print, word};
 use crate::arguments::PluginFolders;
@@ -13,6 +13,7 @@ pub(super) fn perform(
     folders: &PluginFolders,
     keys: &[String],
 ) -> Result<Exit, Failure> {
+    check_keys(keys).map_err(|error| Failure::refused(one_line(&error.to_string(), 500)))?;
     let desk = Desk::new(context, folders)?;
     if let Some(name) = only {
         desk.find(name)?;
