@@ -54,6 +54,8 @@ pub(super) fn of(
     let broken = |reason: String| ToolFileError::Load { file: file.to_owned(), reason };
     let mut modules: BTreeMap<String, Value> = BTreeMap::new();
     let mut others: BTreeMap<String, String> = BTreeMap::new();
+    // The bytes of all of them
+    let mut together: usize = 0;
     for _ in 0..MAX_ROUNDS {
         let answer = match ask(json!({ "file": file, "source": source, "modules": modules })) {
             Ok(answer) => answer,
@@ -74,11 +76,13 @@ pub(super) fn of(
                             let text = root.read_text(&folder.join(&found), MAX_FILE);
                             let text = text.map_err(|cause| broken(format!("cannot read `{found}`: {cause}")))?;
                             let module = json!({ "file": found, "source": text });
-                            others.insert(found, text);
+                            together += text.len();
+                            // Several paths may mean one file.
+                            together -= others.insert(found, text).map_or(0, |before| before.len());
                             module
                         }
                     };
-                    if others.values().map(String::len).sum::<usize>() > MAX_TOGETHER {
+                    if together > MAX_TOGETHER {
                         let reason = format!("what it imports has more than {MAX_TOGETHER} bytes, with `{path}`");
                         return Err(broken(reason));
                     }
@@ -107,6 +111,30 @@ fn candidates(path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::revision::sources::Sources;
+
+    /// What comes of a file that imports these paths, in a folder with files of a million bytes.
+    fn importing(folder: &Path, paths: &[&str]) -> Result<usize, String> {
+        let ask = |told: Value| {
+            let is_first = told["modules"].as_object().is_some_and(serde_json::Map::is_empty);
+            Ok(if is_first { json!({ "needs": paths }) } else { json!({ "bundle": "done" }) }.to_string())
+        };
+        let bundle = of("tool.ts", "import './0'", &Sources::Plain.anywhere(), folder, ask);
+        bundle.map(|bundle| bundle.others.len()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_imported_has_so_many_bytes_in_all_and_each_file_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..9 {
+            std::fs::write(folder.path().join(format!("{number}.ts")), "x".repeat(1_000_000)).unwrap();
+        }
+        let eight = ["0", "1", "2", "3", "4", "5", "6", "7"];
+        let twice = [&eight[..], &["0.ts", "1.js", "7.ts"]].concat();
+        assert_eq!(importing(folder.path(), &twice), Ok(8));
+        let error = importing(folder.path(), &[&twice[..], &["8"]].concat()).unwrap_err();
+        assert!(error.contains("more than 8388608 bytes, with `8`"), "{error}");
+    }
 
     #[test]
     fn nothing_but_code_is_looked_for() {
