@@ -132,6 +132,49 @@ fn tools_that_share_a_name_are_told_apart_and_one_that_is_listed_twice_is_offere
 }
 
 #[test]
+fn what_toolboxes_list_twice_is_offered_once_and_all_of_it_has_a_limit() {
+    let toolbox = |id: &str, filter: Json| {
+        json!({
+            "component_type": "MCPToolBox", "id": id, "name": id, "tool_filter": filter,
+            "client_transport": {
+                "component_type": "StreamableHTTPTransport", "id": format!("way to {id}"), "name": format!("crowd_{id}"),
+                "url": "https://mcp.example/x",
+            },
+        })
+    };
+    // The functions that the model is offered, or what is wrong.
+    let offered = |toolboxes: &[&str], filter: Json| {
+        let references: Vec<Json> = toolboxes.iter().map(|id| json!({ "$component_ref": id })).collect();
+        let components = toolboxes.iter().map(|id| ((*id).to_owned(), toolbox(id, filter.clone())));
+        let agent = json!({
+            "component_type": "Agent", "id": "a", "name": "a", "system_prompt": "Help.",
+            "llm_config": {"component_type": "OpenAiConfig", "id": "m", "name": "m", "model_id": "m"},
+            "toolboxes": references, "outputs": [{"title": "x", "type": "string"}],
+            "$referenced_components": components.collect::<serde_json::Map<_, _>>(),
+        });
+        let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+        let loaded = agent_spec::load(&text_of(&agent), &[], &world);
+        let Some(graph) = loaded.graph else { return Err(render(&loaded.diagnostics, false)) };
+        let tools = graph.nodes().find_map(|(_, node)| match &node.action {
+            Action::Converse(action) => Some(action.tools.clone()),
+            _ => None,
+        });
+        let functions = tools.into_iter().flatten().filter_map(|offered| match offered {
+            Callable::Tool(name) => Some(name),
+            _ => None,
+        });
+        Ok(functions.collect::<Vec<_>>())
+    };
+    assert_eq!(offered(&["a"; 2_000], json!(["f1", "f2", "f1"])).unwrap(), ["mcp:crowd_a/f1", "mcp:crowd_a/f2"]);
+    assert_eq!(offered(&["a", "b", "a"], Json::Null).unwrap().len(), 2_000);
+    let error = offered(&["a"], json!(["f1", {"name": "f1", "requires_confirmation": true}])).unwrap_err();
+    assert!(error.contains("`tool_filter` names `f1` twice, and not in the same way"), "{error}");
+    assert_eq!(offered(&["a", "b", "c", "d"], Json::Null).unwrap().len(), 4_000);
+    let error = offered(&["a", "b", "c", "d", "e"], Json::Null).unwrap_err();
+    assert!(error.contains("offer 4096 functions at most"), "{error}");
+}
+
+#[test]
 fn what_an_llm_node_gives_does_not_change_by_being_written() {
     let ask = |output: Json| {
         json!({

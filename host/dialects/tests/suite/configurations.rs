@@ -15,7 +15,7 @@ use hotcell_graph::diagnostic::{Diagnostic, SourceFile, render};
 use hotcell_graph::ir::PluginNodeKind;
 use serde_json::Value as Json;
 
-/// A world with these tools and plugins, and nothing else.
+/// A world with these tools and plugins, MCP servers with a thousand functions whose names begin with `crowd`, and nothing else.
 pub(crate) struct World {
     /// None means that every tool is there
     pub(crate) tools: Option<BTreeSet<String>>,
@@ -93,8 +93,11 @@ impl Surroundings for World {
         None
     }
 
-    fn mcp_server(&self, _name: &str) -> ServerState {
-        ServerState::Missing
+    fn mcp_server(&self, name: &str) -> ServerState {
+        match name.starts_with("crowd") {
+            true => ServerState::Usable((0..1_000).map(|number| format!("f{number}")).collect()),
+            false => ServerState::Missing,
+        }
     }
 
     fn agent(&self, _name: &str) -> AgentFolder {

@@ -74,9 +74,7 @@ impl<'c> Lowering<'c> {
         let settings = self.model(llm);
         let mut offered = Vec::new();
         self.offer(&mut offered, agent.children("tools").unwrap_or_default());
-        for id in agent.children("toolboxes").unwrap_or_default() {
-            self.toolbox(&mut offered, *id);
-        }
+        self.toolboxes(&mut offered, agent.children("toolboxes").unwrap_or_default());
         let condense = self.transforms(agent);
         let is = |field: &str, value: bool| matches!(agent.value(field), Some(Value::Bool(given)) if *given == value);
         let never = agent.text("caller_input_mode") == Some("never");

@@ -1,17 +1,33 @@
 //! Tools that an MCP server tells of.
 
+use std::collections::{HashMap, HashSet};
+
 use hotcell_graph::Value;
 use hotcell_graph::ir::Callable;
 
 use super::Lowering;
 use super::agent::free_name;
 use super::tool::{confirms, spoken};
-use crate::agent_spec::model::ComponentId;
+use crate::agent_spec::model::{Component, ComponentId};
 use crate::surroundings::ServerState;
 
+/// How many functions all toolboxes of one agent may offer together. No model takes as many.
+const MOST_FUNCTIONS: usize = 4_096;
+
 impl Lowering<'_> {
-    /// Adds the functions of an MCP server to what a model may call. The server is asked what it has.
-    pub(super) fn toolbox(&mut self, offered: &mut Vec<Callable>, id: ComponentId) {
+    /// Adds the functions of MCP servers to what a model may call. A toolbox that is listed twice is offered once, like a tool.
+    pub(super) fn toolboxes(&mut self, offered: &mut Vec<Callable>, listed: &[ComponentId]) {
+        let mut seen = HashSet::new();
+        let mut left = MOST_FUNCTIONS;
+        for id in listed {
+            if seen.insert(*id) {
+                self.toolbox(offered, &mut left, *id);
+            }
+        }
+    }
+
+    /// Adds the functions of an MCP server, which is asked what it has, if there are that many left.
+    fn toolbox(&mut self, offered: &mut Vec<Callable>, left: &mut usize, id: ComponentId) {
         let toolbox = self.component(id);
         if !matches!(&*toolbox.component_type, "MCPToolBox" | "PluginMCPToolBox") {
             let kind = &toolbox.component_type;
@@ -38,10 +54,21 @@ impl Lowering<'_> {
             }
         };
         let confirms = confirms(toolbox);
-        let wanted: Option<Vec<(String, Option<&Value>)>> = match toolbox.value("tool_filter") {
-            Some(Value::List(list)) => Some(list.iter().filter_map(named).collect()),
+        let wanted = match toolbox.value("tool_filter") {
+            Some(Value::List(list)) => match self.filtered(toolbox, list.iter()) {
+                Some(wanted) => Some(wanted),
+                None => return,
+            },
             _ => None,
         };
+        let count = wanted.as_ref().map_or(functions.len(), Vec::len);
+        let Some(rest) = left.checked_sub(count) else {
+            let problem =
+                format!("the toolboxes of an agent offer {MOST_FUNCTIONS} functions at most, and these are more");
+            self.refuse(toolbox, problem);
+            return;
+        };
+        *left = rest;
         let chosen: Vec<(String, Option<&Value>)> = match wanted {
             None => functions.iter().map(|function| (function.clone(), None)).collect(),
             Some(wanted) => {
@@ -77,6 +104,31 @@ impl Lowering<'_> {
                 confirm: asks,
             });
         }
+    }
+
+    /// The items of a filter with their names, each name once. None, and a problem, if one is there in two ways.
+    fn filtered<'v>(
+        &mut self,
+        toolbox: &Component,
+        items: impl Iterator<Item = &'v Value>,
+    ) -> Option<Vec<(String, Option<&'v Value>)>> {
+        let mut known: HashMap<String, Option<&Value>> = HashMap::new();
+        let mut wanted = Vec::new();
+        for (name, spec) in items.filter_map(named) {
+            match known.get(&name) {
+                Some(before) if *before == spec => {}
+                Some(_) => {
+                    let problem = format!("`tool_filter` names `{name}` twice, and not in the same way");
+                    self.refuse_field(toolbox, "tool_filter", problem);
+                    return None;
+                }
+                None => {
+                    known.insert(name.clone(), spec);
+                    wanted.push((name, spec));
+                }
+            }
+        }
+        Some(wanted)
     }
 }
 
