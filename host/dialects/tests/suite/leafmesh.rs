@@ -43,6 +43,39 @@ fn every_kind_of_bad_mesh_is_explained() {
     });
 }
 
+/// Who writes a field that is none is told how many there are, and to look there.
+#[test]
+fn the_documentation_lists_every_field_of_meshes_and_agents() {
+    use serde_json::{Map, Value, json};
+    let documentation = include_str!("../../../../docs/leafmesh.md");
+    let (_, rest) = documentation.split_once("\n## Fields\n").expect("the section");
+    let (of_mesh, rest) = rest.split_once("\n### Fields of agents\n").expect("the section of agents");
+    let of_agent = rest.split("\n## ").next().unwrap();
+    // Names stand between backquotes, in one paragraph and in the rows of a table.
+    let fields = |text: &'static str, start: &str| -> Map<String, Value> {
+        let lines = text.lines().filter(|line| line.starts_with(start));
+        let names = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+        names.map(|name| (name.to_owned(), Value::Null)).collect()
+    };
+    let (mut mesh, mut agent) = (fields(of_mesh, "A file has"), fields(of_agent, "| "));
+    let counts = [mesh.len(), agent.len()];
+    for (field, value) in [("agent_type", "llm"), ("model", "gpt-4o"), ("prompt", "Help"), ("zzqqxx", "")] {
+        agent.insert(field.to_owned(), value.into());
+    }
+    mesh.insert("agents".to_owned(), json!({ "a": agent }));
+    mesh.insert("entry_points".to_owned(), json!([{ "name": "e", "target": "a" }]));
+    mesh.insert("zzqqxx".to_owned(), "".into());
+    let shown = render(&load("mesh.json", &Value::Object(mesh).to_string()).diagnostics, false);
+    let mut unknown: Vec<&str> = shown.lines().filter(|line| line.contains("is not a field of")).collect();
+    unknown.sort_unstable();
+    let expected = ["error: `zzqqxx` is not a field of the mesh", "warning: `zzqqxx` is not a field of the agent `a`"];
+    assert_eq!(unknown, expected, "{shown}");
+    for count in counts {
+        let count = format!("it has {count} fields, which the documentation of the language lists");
+        assert!(shown.contains(&count), "{count} is not in\n{shown}");
+    }
+}
+
 #[test]
 fn servers_of_one_name_are_one_server() {
     let told = |second: serde_json::Value| {
