@@ -260,7 +260,7 @@ async fn what_a_script_prints_is_checked() {
         (|_| Ok("log\n{}".into()), "and nothing else"),
         (|_| Ok(" \n".into()), "produced no output"),
         (|_| Ok(r#"{"_next":2}"#.into()), "`_next` has to be the id of a node as text, not 2"),
-        (|_| Ok(r#"{"_next":["a"]}"#.into()), r#"not [\"a\"]"#),
+        (|_| Ok(r#"{"_next":["a"]}"#.into()), r#"not ["a"]"#),
         (|_| Ok(r#"{"_next":"ghost"}"#.into()), "`_next` names the node `ghost`, which does not exist"),
         (|_| Err("out-of-fuel".into()), "script `s` failed: out-of-fuel"),
     ];
