@@ -147,7 +147,7 @@ fn what_toolboxes_list_twice_is_offered_once_and_all_of_it_has_a_limit() {
         let references: Vec<Json> = toolboxes.iter().map(|id| json!({ "$component_ref": id })).collect();
         let components = toolboxes.iter().map(|id| ((*id).to_owned(), toolbox(id, filter.clone())));
         let agent = json!({
-            "component_type": "Agent", "id": "a", "name": "a", "system_prompt": "Help.",
+            "component_type": "Agent", "id": "agent", "name": "agent", "system_prompt": "Help.",
             "llm_config": {"component_type": "OpenAiConfig", "id": "m", "name": "m", "model_id": "m"},
             "toolboxes": references, "outputs": [{"title": "x", "type": "string"}],
             "$referenced_components": components.collect::<serde_json::Map<_, _>>(),
