@@ -121,9 +121,7 @@ pub(super) async fn answer_all(
     }
     let hold = server.runs().hold(&run.id);
     let events = listens.then(|| hold.live.events());
-    for (question, text) in answers {
-        server.runs().answer(&run.id, Some(question.as_str()), text, by).await?;
-    }
+    server.runs().answer_all(&run.id, answers, by).await?;
     Ok(Started { begun: Begun { run: run.id.clone(), live: hold.live.clone(), events }, after: entries.len() as u64 })
 }
 

@@ -27,15 +27,50 @@ impl Runs {
     ) -> Result<OpenQuestion, Problem> {
         // Whoever follows the run does not take it for one that rests any more.
         let hold = self.in_hand.take(run);
+        let answered = self.note_answer(run, question, text, by).await?;
+        self.resume(hold);
+        Ok(answered)
+    }
+
+    /// Answers several questions of a run, each by its id, and then goes on with it: a run that went on with the first one could rest again before
+    /// it had the second, and whoever answered both would be told that it asks what they had answered.
+    pub(crate) async fn answer_all(
+        &self,
+        run: &RunId,
+        answers: &[(String, String)],
+        by: Answerer<'_>,
+    ) -> Result<(), Problem> {
+        let hold = self.in_hand.take(run);
+        for (number, (question, text)) in answers.iter().enumerate() {
+            if let Err(problem) = self.note_answer(run, Some(question), text, by).await {
+                // What was answered before it counts.
+                if number > 0 {
+                    self.resume(hold);
+                }
+                return Err(problem);
+            }
+        }
+        self.resume(hold);
+        Ok(())
+    }
+
+    /// Keeps an answer, with which nobody goes on yet.
+    async fn note_answer(
+        &self,
+        run: &RunId,
+        question: Option<&str>,
+        text: &str,
+        by: Answerer<'_>,
+    ) -> Result<OpenQuestion, Problem> {
         // The request may have been carried out before its reply was lost. Then it answers nothing else that is open by now.
         let before = match once::is_repeat() {
             true => self.answered(run, question, text).await?,
             false => None,
         };
-        let answered = match before {
+        match before {
             Some(answered) => {
                 by.check(&answered.question)?;
-                answered
+                Ok(answered)
             }
             None => {
                 // Of several answers that come at once, the one that counts is noted.
@@ -48,11 +83,9 @@ impl Runs {
                     self.decisions.forget_decision(number)?;
                     return Err(error.into());
                 }
-                open
+                Ok(open)
             }
-        };
-        self.resume(hold);
-        Ok(answered)
+        }
     }
 
     /// Whether a question of a run, or any of them, has this answer.
