@@ -262,7 +262,8 @@ impl RunTrace {
         }
         let Some(open) = self.open.remove(place) else { return };
         let mut span = self.closed(open);
-        span.begun = span.ended.checked_sub(took).unwrap_or(span.begun);
+        // It is told a moment after it was over: counted back from there alone it would begin after what happened in it.
+        span.begun = span.ended.checked_sub(took).map_or(span.begun, |begun| begun.min(span.begun));
         let status = if failure.is_some() { "failed" } else { "completed" };
         span.attributes.push((self.names().node_status, status.into()));
         if let Some(failure) = failure {
