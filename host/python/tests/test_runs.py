@@ -260,6 +260,8 @@ def lookup_account(customer: str) -> str:
     threading.Event().wait(20)
     return "late"
 
+# Whatever began the tests may ignore the signal, as shells have it for what runs in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 agent = Agent.from_yaml(sys.argv[1], host=Host(isolated=True), tools=[lookup_account])
 try:
     {run}
