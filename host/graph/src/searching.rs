@@ -15,6 +15,8 @@ const BETWEEN: usize = 8;
 /// Bytes of a text that an expression of the smallest size looks at in one step, and steps in which one is compiled.
 const BYTES: usize = 8;
 const COMPILING: usize = 100;
+/// Steps in which it turns out that an expression is too large.
+pub(crate) const MOST_COMPILING: usize = LARGE / SMALL * COMPILING;
 /// Bytes of what a search remembers to be fast.
 const REMEMBERED: usize = 512 << 10;
 /// Bytes of all expressions of a file as they are compiled, and for how many a small one counts.

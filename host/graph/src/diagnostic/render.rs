@@ -11,6 +11,8 @@ use super::{Diagnostic, Severity, SourceFile, Span, sort};
 /// Bytes of a file that are looked at to show a place in it. Whoever draws the place looks at all that it is given, so of a
 /// larger file it is given the lines that are shown: what is said of a file costs as much as what is said.
 const WHOLE: usize = 64 << 10;
+/// Bytes between two places on one line from which on each is shown by itself: what lies between them is shown otherwise.
+const APART: usize = 400;
 /// Other places that are shown of one diagnostic.
 const MOST_RELATED: usize = 100;
 
@@ -80,14 +82,13 @@ fn snippets<'a>(diagnostic: &'a Diagnostic, place: &'a Span) -> Vec<Element<'a>>
 
 /// The pieces of a file in which these places are. A line that is longer than what is looked at is only named.
 fn pieces<'a>(file: &'a SourceFile, marks: Vec<Mark<'a>>) -> Vec<Element<'a>> {
-    if file.text.len() <= WHOLE {
-        return vec![piece(file, 0..file.text.len(), marks)];
-    }
     let mut pieces: Vec<(Range<usize>, Vec<Mark<'_>>)> = Vec::new();
     for mark in marks {
-        let lines = lines_around(&file.text, &mark.range);
+        let is_short = file.text.len() <= WHOLE;
+        let lines = if is_short { 0..file.text.len() } else { lines_around(&file.text, &mark.range) };
         let together = |piece: &Range<usize>| piece.start.min(lines.start)..piece.end.max(lines.end);
-        match pieces.iter_mut().find(|(piece, _)| together(piece).len() <= WHOLE) {
+        let is_near = |marks: &[Mark<'_>]| marks.iter().all(|other| !is_far(&file.text, &other.range, &mark.range));
+        match pieces.iter_mut().find(|(piece, marks)| together(piece).len() <= WHOLE && is_near(marks)) {
             Some((piece, marks)) => {
                 *piece = together(piece);
                 marks.push(mark);
@@ -96,6 +97,12 @@ fn pieces<'a>(file: &'a SourceFile, marks: Vec<Mark<'a>>) -> Vec<Element<'a>> {
         }
     }
     pieces.into_iter().map(|(lines, marks)| piece(file, lines, marks)).collect()
+}
+
+/// Whether two places lie far from each other on one line.
+fn is_far(text: &str, one: &Range<usize>, other: &Range<usize>) -> bool {
+    let (from, to) = (one.end.min(other.end), one.start.max(other.start));
+    to.saturating_sub(from) > APART && !text[from..to].contains('\n')
 }
 
 fn piece<'a>(file: &'a SourceFile, lines: Range<usize>, marks: Vec<Mark<'a>>) -> Element<'a> {
@@ -241,6 +248,17 @@ warning: `ouput` is odd
         let last = file.text.len();
         let end = Diagnostic::error("cut").at(&Span { file: Arc::clone(&file), start: last, end: last });
         assert!(render(&[end], false).contains("--> a.yaml:20000:11"));
+    }
+
+    /// As in a JSON file without line ends.
+    #[test]
+    fn places_far_apart_on_one_line_are_shown_without_what_lies_between() {
+        let text = format!("{{one: {}two: 2}}", "é, ".repeat(10_000));
+        let file = Arc::new(SourceFile { name: "a.json".into(), text });
+        let shown =
+            render(&[Diagnostic::error("twice").at(&span(&file, "two")).related(&span(&file, "one"), "first")], false);
+        assert!(shown.contains("a.json:1:30007") && shown.contains("^^^") && shown.contains("--- first"), "{shown}");
+        assert!(shown.len() < 1_000, "{}", shown.len());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::evaluate::{Evaluation, Result};
 use super::kinds::Kinds;
 use super::words;
 use crate::conversation;
-use crate::searching::Search;
+use crate::searching::{MOST_COMPILING, Search};
 use crate::value::{List, Number, Value, parse_json};
 
 /// The longest pattern of `matches`, in bytes.
@@ -456,7 +456,11 @@ pub(super) fn compiled(pattern: &str) -> Result<Search> {
 }
 
 fn matches(evaluation: &mut Evaluation<'_>, text: &str, pattern: &str) -> Result<Value> {
-    let search = compiled(pattern)?;
+    // What cannot be compiled was tried, too, and a loop may go on after it.
+    let search = compiled(pattern).or_else(|error| {
+        evaluation.step(MOST_COMPILING)?;
+        Err(error)
+    })?;
     evaluation.step(search.compiling().saturating_add(search.steps(text.len())))?;
     Ok(Value::Bool(search.regex().is_match(text)))
 }

@@ -266,6 +266,8 @@ fn looking_at_long_texts_is_counted() {
         (r#"raw.matches("(?:a{100}){100}")"#, Some(6_400)),
         (r#"name.matches("(?:a{100}){100}")"#, None),
         (r#"messages.exists(m, name.contains("a"))"#, None),
+        // So has what is too large for that.
+        (r#"messages.exists(m, raw.matches("(?:a{1000})" + "{1000}"))"#, None),
     ] {
         let formula = Formula::compile(source, &vocabulary(true)).unwrap();
         let mut evaluation = super::evaluate::Evaluation::new(&state);
