@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::screen::Screen;
 
 /// How long work that is to stop may give no sign of life.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_millis(800);
 /// How often it is asked for one.
 const INTERVAL: Duration = Duration::from_millis(50);
 
@@ -53,7 +53,7 @@ async fn wait(screen: &Screen, cancel: &CancellationToken, pulse: &Pulse) {
     cancel.cancel();
     tokio::select! {
         () = signals.next() => {}
-        () = pulse.stops() => screen.warning("what is under way does not react; what was committed can be resumed"),
+        () = pulse.stops() => screen.warning("the work in progress does not react; what was committed can be resumed (`hotcell runs list` names the run)"),
     }
     std::process::exit(Exit::Interrupted as i32);
 }

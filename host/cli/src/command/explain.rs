@@ -23,8 +23,8 @@ const DOCUMENTS: [(&str, &str); 14] = [
     ("python", include_str!("../../../../docs/python.md")),
 ];
 
-/// Other words for the documents, and the limits that end a call.
-const ALSO: [(&str, &str); 18] = [
+/// Other words for the documents.
+const ALSO: [(&str, &str); 11] = [
     ("server", "serve"),
     ("model", "models"),
     ("agentspec", "agent-spec"),
@@ -36,14 +36,10 @@ const ALSO: [(&str, &str); 18] = [
     ("config.yaml", "loki"),
     ("json", "events"),
     ("tests", "cases"),
-    ("out-of-fuel", "budget"),
-    ("deadline", "budget"),
-    ("out-of-memory", "budget"),
-    ("too-many-handles", "budget"),
-    ("output-too-large", "budget"),
-    ("egress", "budget"),
-    ("too-deep", "budget"),
 ];
+
+/// The section about the limits that end a call.
+const LIMITS: &str = "budget";
 
 pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure> {
     let Some(topic) = topic else {
@@ -123,7 +119,9 @@ fn plain(heading: &str) -> String {
 /// What the documents say about a topic: a whole document, a section, or the rows of tables that name a key.
 fn find(topic: &str) -> Option<String> {
     let asked = topic.trim().replace('`', "").trim_matches(['[', ']']).to_lowercase();
-    let wanted = ALSO.iter().find(|(word, _)| *word == asked).map_or(&*asked, |(_, name)| *name);
+    let is_limit = Limit::ALL.iter().any(|limit| limit.name() == asked);
+    let also = ALSO.iter().find(|(word, _)| *word == asked).map(|(_, name)| *name);
+    let wanted = also.or(is_limit.then_some(LIMITS)).unwrap_or(&asked);
     if let Some((_, text)) = DOCUMENTS.iter().find(|(known, _)| *known == wanted || known.replace('.', "-") == wanted) {
         return Some((*text).to_owned());
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hotcell_graph::Value;
-use hotcell_graph::ir::Forbidden;
+use hotcell_graph::ir::{Forbidden, Pattern};
 use hotcell_graph::value::parse_json;
 use hotcell_models::Reply;
 
@@ -23,7 +23,8 @@ pub(super) fn problem(forbidden: &Forbidden, reply: &Reply) -> Option<String> {
     // Each text counts, however short it is.
     let bytes: usize = texts.iter().map(|text| text.len() + 8).sum();
     let steps = patterns.iter().map(|pattern| pattern.steps(bytes)).fold(0, usize::saturating_add);
-    if steps > MOST_STEPS {
+    let is_too_long = |pattern: &Pattern| texts.iter().any(|text| !pattern.searches(text.len()));
+    if steps > MOST_STEPS || patterns.iter().any(is_too_long) {
         return Some(format!("the model's reply is too long to be searched for what is forbidden{setting}"));
     }
     let pattern = patterns.iter().find(|pattern| texts.iter().any(|text| pattern.is_in(text)))?;
@@ -55,8 +56,6 @@ fn collect(value: &Value, texts: &mut Vec<Cow<'_, str>>) {
 
 #[cfg(test)]
 mod tests {
-    use hotcell_graph::ir::Pattern;
-
     use super::*;
 
     #[test]
@@ -68,8 +67,11 @@ mod tests {
             problem(&forbidden, &Reply::text("c".repeat(bytes)))
         };
         assert_eq!(refused(20, 1000), None);
-        let told = refused(20, 128 << 10).expect("it is too long");
-        assert!(told.contains("too long to be searched") && told.contains("`forbidden_patterns`"), "{told}");
+        // All patterns together, and one of them by itself.
+        for (patterns, bytes) in [(20, 128 << 10), (1, (256 << 10) + 1)] {
+            let told = refused(patterns, bytes).expect("it is too long");
+            assert!(told.contains("too long to be searched") && told.contains("`forbidden_patterns`"), "{told}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Pattern {
             _ => text.to_owned(),
         };
         let Some(expression) = &self.expression else { return text };
-        if expression.steps(text.len()) > MOST_STEPS {
+        if !self.searches(text.len()) {
             return instead.to_owned();
         }
         let (mut clean, mut from) = (String::with_capacity(text.len()), 0);
@@ -63,10 +63,14 @@ impl Pattern {
 
     /// Whether a text has it, or is too long for that to be found out.
     pub fn is_in(&self, text: &str) -> bool {
-        let found =
-            |expression: &Search| expression.steps(text.len()) > MOST_STEPS || expression.regex().is_match(text);
+        let found = |expression: &Search| !self.searches(text.len()) || expression.regex().is_match(text);
         self.literal.as_deref().is_some_and(|literal| text.contains(literal))
             || self.expression.as_ref().is_some_and(found)
+    }
+
+    /// Whether a text of so many bytes is short enough to be searched for it.
+    pub fn searches(&self, bytes: usize) -> bool {
+        self.expression.as_ref().is_none_or(|expression| expression.steps(bytes) <= MOST_STEPS)
     }
 
     /// In how many steps a text of so many bytes is searched for it. In a second a computer takes a hundred thousand of them at least.
