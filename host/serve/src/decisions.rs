@@ -23,6 +23,16 @@ pub(crate) struct Decision {
     pub(crate) caller: Option<String>,
     /// In whose name it was given, if that was said
     pub(crate) operator: Option<String>,
+    /// The group for which they gave it, where the question does not name them
+    pub(crate) group: Option<String>,
+}
+
+/// Who gives an answer, as in [`Decision`].
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    pub(crate) caller: Option<&'a str>,
+    pub(crate) operator: Option<&'a str>,
+    pub(crate) group: Option<&'a str>,
 }
 
 impl Store {
@@ -31,15 +41,15 @@ impl Store {
         &self,
         (run, question): (&str, &str),
         source: &str,
-        caller: Option<&str>,
-        operator: Option<&str>,
+        Given { caller, operator, group }: Given<'_>,
     ) -> Result<i64, StoreError> {
         self.with(|connection| {
             connection
                 .prepare_cached(
-                    "INSERT INTO decisions (run, question, at, source, caller, operator) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    "INSERT INTO decisions (run, question, at, source, caller, operator, of_group)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 )?
-                .execute(params![run, question, microseconds(SystemTime::now()), source, caller, operator])?;
+                .execute(params![run, question, microseconds(SystemTime::now()), source, caller, operator, group])?;
             let number = connection.last_insert_rowid();
             connection.prepare_cached("DELETE FROM decisions WHERE number <= ?1")?.execute([number - MOST])?;
             Ok(number)
@@ -67,7 +77,7 @@ impl Store {
             let of_run = if run.is_some() { "one.run = ?1" } else { "?1 IS NULL" };
             connection
                 .prepare_cached(&format!(
-                    "SELECT number, run, question, source, caller, operator FROM decisions AS one
+                    "SELECT number, run, question, source, caller, operator, of_group FROM decisions AS one
                      WHERE {of_run} AND number < ?2 AND NOT EXISTS (
                          SELECT 1 FROM decisions AS later
                          WHERE later.run = one.run AND later.question = one.question AND later.number > one.number
@@ -81,6 +91,7 @@ impl Store {
                         source: row.get(3)?,
                         caller: row.get(4)?,
                         operator: row.get(5)?,
+                        group: row.get(6)?,
                     })
                 })?
                 .collect()
@@ -96,7 +107,9 @@ mod tests {
     fn decisions_are_found_the_newest_first_and_forgotten_with_their_run() {
         let store = Store::open(None).expect("opened");
         let decide = |run: &str, question: &str, operator: Option<&str>| {
-            store.decide((run, question), "agent.yaml", Some("key"), operator).expect("kept")
+            let group = operator.map(|_| "finance");
+            let given = Given { caller: Some("key"), operator, group };
+            store.decide((run, question), "agent.yaml", given).expect("kept")
         };
         let first = decide("a", "1:0", None);
         decide("b", "1:0", Some("ada"));
@@ -115,5 +128,6 @@ mod tests {
         store.forget_decisions_of("a").expect("forgotten");
         let left = store.decisions(None, i64::MAX, 9).expect("read");
         assert_eq!((left.len(), left[0].caller.as_deref(), left[0].operator.as_deref()), (1, Some("key"), Some("ada")));
+        assert_eq!(left[0].group.as_deref(), Some("finance"));
     }
 }

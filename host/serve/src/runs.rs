@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 
 use crate::agents::Agents;
 use crate::follow::Follower;
+use crate::groups::Groups;
 use crate::input::{is_ours, webhook_of_run};
 use crate::live::{Expected, Hold, InHand, Live, Told};
 use crate::locks::Locks;
@@ -86,6 +87,8 @@ pub(crate) struct Runs {
     rested: Arc<Notify>,
     /// Where it is noted who answered what
     decisions: Store,
+    /// The groups that questions may be for
+    groups: Groups,
     /// Held while a question of a run is answered
     answers: Locks<RunId>,
     /// Held while a run of a thread is begun
@@ -125,10 +128,21 @@ impl Runs {
             stop: CancellationToken::new(),
             rested: Arc::default(),
             decisions,
+            groups: Groups::default(),
             answers: Locks::default(),
             threads: Locks::default(),
             queues: Locks::default(),
         }
+    }
+
+    /// The same, where questions may be for these groups.
+    pub(crate) fn with_groups(self, groups: Groups) -> Self {
+        Runs { groups, ..self }
+    }
+
+    /// The groups that questions may be for.
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn RunStore> {

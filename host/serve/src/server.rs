@@ -1,7 +1,7 @@
 //! The server: what it is set up with, and its life from the first agent that is loaded to the last run that is let go.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -16,11 +16,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::access::Access;
 use crate::access::audit::Audit;
-use crate::access::oidc::Oidc;
+use crate::access::oidc::{Oidc, with_groups_of_tokens};
 use crate::agents::refresh::Loaded;
 use crate::agents::sent::place_of;
 use crate::agents::{Agents, Root};
 use crate::api;
+use crate::asked;
 use crate::deadlines;
 use crate::error::ServeError;
 use crate::front::{Front, Served};
@@ -30,6 +31,7 @@ use crate::keyed;
 use crate::mesh;
 use crate::mesh::meshes::Meshes;
 use crate::once::InProgress;
+use crate::problem::shown;
 use crate::quota::Quotas;
 use crate::rules::Rules;
 use crate::runs::Runs;
@@ -76,7 +78,11 @@ impl Server {
         let roots = roots.chain(sent).collect();
         // The files of one tenant keep no other one from being served.
         let agents = Arc::new(Agents::load(host.clone(), store.clone(), roots, tenant.is_none()).await?);
-        Ok(Server(Arc::new(Inner {
+        let groups = match &tenant {
+            Some(tenant) => with_groups_of_tokens(settings.groups.clone(), &settings.oidc, tenant),
+            None => settings.groups.clone(),
+        };
+        let server = Server(Arc::new(Inner {
             meshes: Meshes::of(&agents, &store)?,
             schedules: Schedules::default(),
             told_runs: ToldRuns::default(),
@@ -88,18 +94,36 @@ impl Server {
                 settings.telemetry.clone(),
                 webhooks,
                 store.clone(),
-            ),
+            )
+            .with_groups(groups),
             common,
             tenant,
             agents,
             store,
             in_progress: InProgress::default(),
+            undefined_groups: Mutex::default(),
             started: SystemTime::now(),
             counted: tokio::sync::Mutex::default(),
             ready: CancellationToken::new(),
             closing: CancellationToken::new(),
             settings,
-        })))
+        }));
+        server.tell_undefined_groups();
+        Ok(server)
+    }
+
+    /// Tells whoever runs the server of groups that agents name and nobody defined, once each.
+    fn tell_undefined_groups(&self) {
+        let now = asked::undefined_groups(self.agents(), self.runs().groups());
+        let mut told = self.0.undefined_groups.lock().unwrap_or_else(PoisonError::into_inner);
+        for (agent, group) in now.difference(&told) {
+            let group = shown(group);
+            let reason = format!("`{group}`; define it in the server file (`groups`), or with `--group`");
+            tracing::warn!(
+                target: "hotcell::serve", agent, group, reason, "questions of the agent are for a group that is not defined"
+            );
+        }
+        *told = now;
     }
 
     /// How many agents are served.
@@ -120,6 +144,7 @@ impl Server {
             Loaded { is_unsettled: true, ..Loaded::default() }
         });
         if loaded.is_changed {
+            self.tell_undefined_groups();
             if let Err(problem) = mesh::follow(self).await {
                 tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
             }

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::error::ServeError;
 use crate::front::{Front, Served};
+use crate::groups::Groups;
 use crate::quota::Quota;
 use crate::server::serve_all;
 use crate::state::{Common, ServeSettings, Server};
@@ -31,6 +32,8 @@ pub struct Tenant {
     pub quota: Quota,
     /// Where others are told what becomes of its runs
     pub webhooks: WebhookSettings,
+    /// The groups of its people
+    pub groups: Groups,
 }
 
 /// Servers of several tenants behind one address. Each has agents, runs, threads, questions and a file of its own; whose request it
@@ -59,9 +62,9 @@ impl Site {
             Server::of(host, own(Vec::new(), None, 1, Quota::default()), common.clone(), Store::open(None)?, None)
                 .await?;
         let mut servers = BTreeMap::new();
-        for Tenant { name, host, folders, file, max_runs, quota, webhooks } in tenants {
+        for Tenant { name, host, folders, file, max_runs, quota, webhooks, groups } in tenants {
             let store = Store::open(file.as_deref())?;
-            let settings = ServeSettings { webhooks, ..own(folders, file, max_runs, quota) };
+            let settings = ServeSettings { webhooks, groups, ..own(folders, file, max_runs, quota) };
             let server = Server::of(host, settings, common.clone(), store, Some(name.clone())).await;
             let server = server.map_err(|error| match error {
                 ServeError::Webhook(reason) => ServeError::Webhook(format!("tenant `{name}`: {reason}")),

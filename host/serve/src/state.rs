@@ -1,9 +1,9 @@
 //! What everything that is answered has in common.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use hotcell_http::{Hosts, Limits};
@@ -18,6 +18,7 @@ use crate::access::Access;
 use crate::access::oidc::OidcSettings;
 use crate::agents::Agents;
 use crate::agents::watching::Watching;
+use crate::groups::Groups;
 use crate::mesh::meshes::{Meshes, NamedMesh};
 use crate::once::InProgress;
 use crate::quota::{Quota, Quotas};
@@ -57,6 +58,8 @@ pub struct ServeSettings {
     pub cors_origins: Vec<String>,
     /// Who issues tokens that count beside API keys
     pub oidc: Vec<OidcSettings>,
+    /// The groups of people that questions may be for
+    pub groups: Groups,
     /// The bytes of the body of a request
     pub largest_body: usize,
     /// How long the body of a request may take to arrive
@@ -85,6 +88,7 @@ impl Default for ServeSettings {
             quota: Quota::default(),
             cors_origins: Vec::new(),
             oidc: Vec::new(),
+            groups: Groups::default(),
             largest_body: 4 << 20,
             body_within: Duration::from_secs(30),
             webhooks: WebhookSettings::default(),
@@ -132,6 +136,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     /// Requests with a key that are carried out
     pub(crate) in_progress: InProgress,
+    /// Agents and the groups that they name and nobody defined, as far as that was told
+    pub(crate) undefined_groups: Mutex<BTreeSet<(String, String)>>,
     /// When the agents were loaded
     pub(crate) started: SystemTime,
     /// When the journal was counted last

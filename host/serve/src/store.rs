@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 15] = [
+const LAYOUTS: [&str; 16] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -128,6 +128,7 @@ const LAYOUTS: [&str; 15] = [
          caller TEXT, operator TEXT
      );
      CREATE INDEX decisions_of_run ON decisions (run, number);",
+    "ALTER TABLE decisions ADD COLUMN of_group TEXT;",
 ];
 
 /// Why the server's file cannot be used.

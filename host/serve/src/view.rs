@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::agents::Agents;
+use crate::groups::{Groups, groups_of};
 pub(crate) use crate::object::{Object, object};
 
 /// An agent that is served.
@@ -396,8 +397,12 @@ pub(crate) struct InboxItem {
     /// Until when it waits for an answer; none for as long as it takes
     #[schema(format = DateTime)]
     pub(crate) expires_at: Option<String>,
-    /// Who may answer; empty for anybody
+    /// Who may answer: people, and groups as `group:NAME`; empty for anybody
     pub(crate) operator_ids: Vec<String>,
+    /// The groups among them
+    pub(crate) groups: Vec<String>,
+    /// Those of the groups that nobody defined. Where nobody else may answer, somebody with the role `administer` may
+    pub(crate) undefined_groups: Vec<String>,
     /// What else is known of it
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<Value>,
@@ -410,8 +415,11 @@ pub(crate) struct InboxItem {
 }
 
 impl InboxItem {
-    pub(crate) fn of(run: &RunSummary, open: OpenQuestion, agents: &Agents) -> Self {
+    pub(crate) fn of(run: &RunSummary, open: OpenQuestion, agents: &Agents, groups: &Groups) -> Self {
         let schema = response_schema(&open.question);
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let undefined_groups = owned(groups.undefined(&open.question.operator_ids));
+        let named_groups = owned(groups_of(&open.question.operator_ids));
         let Question { id, node, text, options, default, call, seat, expires, operator_ids, context, denial } =
             open.question;
         InboxItem {
@@ -432,6 +440,8 @@ impl InboxItem {
             seat,
             expires_at: expires.map(time),
             operator_ids,
+            groups: named_groups,
+            undefined_groups,
             context: context.map(|context| json!(context)),
             denial: denial.map(|denial| json!(denial)),
             response_schema: schema,

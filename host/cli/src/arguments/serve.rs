@@ -26,7 +26,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["paths", "hosts", "cors_origins", "public_url", "max_runs", "rate_limit", "drain", "model", "plugins", "trust", "webhook", "webhook_servers"]
+        conflicts_with_all = ["paths", "hosts", "cors_origins", "public_url", "max_runs", "rate_limit", "drain", "model", "plugins", "trust", "webhook", "webhook_servers", "groups"]
     )]
     pub(crate) config: Option<PathBuf>,
     /// Address to listen on; port 0 picks a free port [default: that of the server file, or 127.0.0.1:18820]
@@ -56,6 +56,9 @@ pub(crate) struct Serve {
     /// How long runs may take to finish on shutdown, such as `20s`
     #[arg(long, default_value = "20s", value_name = "TIME", value_parser = age)]
     pub(crate) drain: Duration,
+    /// Group of people, such as `finance=ada,bob`; they may answer questions for `group:finance`; repeatable
+    #[arg(long = "group", value_name = "NAME=PERSON,...", value_parser = group)]
+    pub(crate) groups: Vec<(String, Vec<String>)>,
     /// How to detect changed agent files: `auto` (by file system events), `off`, or by polling at this interval, such as `5s` for
     /// network folders
     #[arg(long, default_value = "auto", value_name = "auto|off|TIME", value_parser = watching)]
@@ -133,6 +136,12 @@ pub(crate) enum ServeKey {
         /// Key id, as listed
         id: String,
     },
+}
+
+/// A group with its members.
+fn group(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, members) = text.split_once('=').ok_or("write the name and the members, such as `finance=ada,bob`")?;
+    Ok((name.trim().to_owned(), members.split(',').map(|member| member.trim().to_owned()).collect()))
 }
 
 /// An origin of web pages, as browsers send it.

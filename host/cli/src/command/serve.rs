@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure, state_folder};
 use hotcell_serve::{
-    Keys, ServeError, ServeSettings, Server, ServerFile, ServerFileError, Site, Tenant, TenantName, WebhookSettings,
+    Groups, Keys, ServeError, ServeSettings, Server, ServerFile, ServerFileError, Site, Tenant, TenantName,
+    WebhookSettings,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -55,6 +56,7 @@ fn one(context: &Context, arguments: Serve) -> Result<Exit, Failure> {
         }
     }
     check_names(address, &arguments.hosts)?;
+    let groups = Groups::of(arguments.groups).map_err(|error| Failure::refused(format!("`--group`: {error}")))?;
     let listening = Listening::at(address)?;
     let host = context.host(HostArguments { starts_programs: true, quiet: true, ..arguments.with.into() })?;
     let mut settings = ServeSettings {
@@ -67,6 +69,7 @@ fn one(context: &Context, arguments: Serve) -> Result<Exit, Failure> {
         max_runs: usize::try_from(arguments.max_runs).unwrap_or(usize::MAX),
         drain: arguments.drain,
         requests_per_second: arguments.rate_limit,
+        groups,
         file,
         ..ServeSettings::default()
     };

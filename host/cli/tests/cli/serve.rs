@@ -14,6 +14,8 @@ use crate::desk::{Desk, chain, completed};
 pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
+    /// What it said before it began to serve
+    told: String,
     /// What it said since it began to serve, when it has ended
     said: Option<JoinHandle<Vec<String>>>,
 }
@@ -40,7 +42,7 @@ impl Serving {
             told.push_str(&line);
         };
         let said = Some(std::thread::spawn(move || lines.map_while(Result::ok).collect()));
-        Serving { child, address, said }
+        Serving { child, address, told, said }
     }
 
     /// The status and the JSON of a reply.
@@ -176,6 +178,30 @@ fn a_variable_of_telemetry_that_cannot_be_used_is_refused_by_name() {
 }
 
 #[test]
+fn a_group_that_cannot_be_is_refused_and_one_that_nobody_defined_is_told() {
+    let desk = chain(1, 0);
+    for (groups, said) in [
+        (&["finance"][..], "finance=ada,bob"),
+        (&["=ada"], "no name of a group"),
+        (&["finance="], "no name of a person"),
+        (&["finance=ada,group:audit"], "no name of a person"),
+        (&["finance=ada", "finance=bob"], "is there twice"),
+    ] {
+        let groups = groups.iter().flat_map(|group| ["--group", *group]);
+        let arguments: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(groups).collect();
+        let output = desk.output(&arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && told.contains(said), "{arguments:?}: {told}");
+    }
+    let mesh = "name: press\nmanager: {enabled: false}\nagents:\n  chief: {agent_type: human, human_interface: default, \
+                operator_ids: ['group:finance', 'group:audit', ada]}\nentry_points:\n  - {name: story, target: chief}\n";
+    desk.write("press/mesh.yaml", mesh);
+    let server = Serving::start(&desk, &["--group", "audit=ada, bob", "press"]);
+    assert!(server.told.contains("finance") && !server.told.contains("audit"), "{}", server.told);
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
 fn a_server_listens_for_this_machine_alone() {
     let desk = chain(1, 0);
     for address in ["0.0.0.0:0", "[::]:0"] {
@@ -253,9 +279,12 @@ fn tenants_of_a_server_file_are_served_with_keys_of_their_own() {
     assert_eq!(alone.status.code(), Some(2));
     let listed = String::from_utf8(desk.output(&["serve", "key", "list", "--config", "server.toml"]).stdout).unwrap();
     assert!(listed.contains("TENANT") && listed.contains("umbra"), "{listed}");
-    for wrong in
-        [&["--config", "server.toml", "one"][..], &["--config", "server.toml", "--trust"], &["--config", "none.toml"]]
-    {
+    for wrong in [
+        &["--config", "server.toml", "one"][..],
+        &["--config", "server.toml", "--trust"],
+        &["--config", "server.toml", "--group", "a=b"],
+        &["--config", "none.toml"],
+    ] {
         assert_eq!(desk.output(&[&["serve"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
     }
     let server = Serving::start(&desk, &["--config", "server.toml"]);

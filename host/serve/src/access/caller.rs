@@ -1,5 +1,6 @@
 //! Who asks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -61,6 +62,8 @@ pub(crate) enum Identity {
 pub(crate) struct Known {
     pub(crate) caller: Caller,
     pub(crate) roles: Vec<Role>,
+    /// The groups that their token says they belong to
+    pub(crate) groups: Arc<BTreeSet<String>>,
     /// The tenant that they belong to; none on a server without tenants
     pub(crate) tenant: Option<TenantName>,
 }
@@ -73,20 +76,22 @@ pub(crate) struct Asker {
     subject: Option<String>,
     /// None where nobody is asked who they are, and everybody may do everything
     roles: Option<Vec<Role>>,
+    /// The groups that their token says they belong to
+    groups: Arc<BTreeSet<String>>,
 }
 
 impl Asker {
     /// Somebody who was let in because of this.
     pub(crate) fn of(caller: &Caller, identity: &Identity) -> Self {
-        let roles = match identity {
-            Identity::Known(known) => Some(known.roles.clone()),
-            _ => None,
+        let (roles, groups) = match identity {
+            Identity::Known(known) => (Some(known.roles.clone()), known.groups.clone()),
+            _ => (None, Arc::default()),
         };
         let subject = match caller {
             Caller::Subject { subject, .. } => Some(subject.clone()),
             _ => None,
         };
-        Asker { id: caller.id().to_owned(), subject, roles }
+        Asker { id: caller.id().to_owned(), subject, roles, groups }
     }
 
     /// What they are known by.
@@ -97,6 +102,11 @@ impl Asker {
     /// Who they are, if they have a token that says so.
     pub(crate) fn subject(&self) -> Option<&str> {
         self.subject.as_deref()
+    }
+
+    /// The groups that their token says they belong to.
+    pub(crate) fn groups(&self) -> &BTreeSet<String> {
+        &self.groups
     }
 
     /// Whether they may remove a run beside what they ask for. Who may begin runs may cancel every run, which keeps what it did, and

@@ -69,7 +69,7 @@ impl Access {
         let fits = token.fits(&digest);
         match key.filter(|key| fits && key.is_valid(SystemTime::now())) {
             Some(ApiKey { id, roles, tenant, .. }) => {
-                Identity::Known(Arc::new(Known { caller: Caller::Key(id), roles, tenant }))
+                Identity::Known(Arc::new(Known { caller: Caller::Key(id), roles, groups: Arc::default(), tenant }))
             }
             None => Identity::Wrong,
         }

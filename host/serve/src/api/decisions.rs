@@ -63,6 +63,8 @@ struct DecisionView {
     decided_by: Option<String>,
     /// In whose name it was given, if that was said
     operator_id: Option<String>,
+    /// The group for which it was given, if the question is for groups and does not name them
+    group: Option<String>,
 }
 
 /// A page of decisions.
@@ -166,6 +168,7 @@ fn view(server: &Server, run: &RunRecord, id: &str, decided: Decided, noted: Opt
         decided_at: time(at),
         decided_by: noted.and_then(|noted| noted.caller.clone()),
         operator_id: noted.and_then(|noted| noted.operator.clone()),
+        group: noted.and_then(|noted| noted.group.clone()),
     }
 }
 

@@ -21,6 +21,7 @@ use super::new_run::located;
 use super::params::{Query, bad};
 use crate::access::Asker;
 use crate::answerer::Answerer;
+use crate::decisions::Given;
 use crate::input::{answer_text, origin_of};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -141,12 +142,14 @@ async fn fork(
         // A fork that may act outside would otherwise be a way around whoever is to be asked.
         let operator = operator(wanted.operator_id, answer)?;
         let by = Answerer::of(&caller).named(operator.as_deref()).by_hand();
-        by.check(&Question::default())?;
+        let groups = server.runs().groups();
+        by.check(&Question::default(), groups)?;
         let entries = server.runs().store().history(&source.id).await?.whole()?;
         for open in open_at(&entries, wanted.at) {
             if wanted.question_id.as_ref().is_none_or(|id| *id == open.question.id) {
-                by.check(&open.question)?;
-                decision = Some((open.question.id, by.name().map(str::to_owned)));
+                by.check(&open.question, groups)?;
+                let group = by.group(&open.question, groups);
+                decision = Some((open.question.id, by.name().map(str::to_owned), group));
             }
         }
     }
@@ -174,10 +177,10 @@ async fn fork(
         kept: origin_of(json!({ "metadata": wanted.metadata.unwrap_or_default() })),
     };
     let fork = server.runs().fork(&source, request, revision).await?.run;
-    if let Some((question, operator)) = decision {
+    if let Some((question, operator, group)) = decision {
         let about = (fork.as_str(), question.as_str());
-        let noted = server.store().decide(about, &source.header.source, Some(caller.id()), operator.as_deref());
-        if let Err(error) = noted {
+        let given = Given { caller: Some(caller.id()), operator: operator.as_deref(), group: group.as_deref() };
+        if let Err(error) = server.store().decide(about, &source.header.source, given) {
             tracing::error!(target: "hotcell::serve", run = %fork, %error, "it is not noted who answered in a fork");
         }
     }

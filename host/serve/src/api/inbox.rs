@@ -2,13 +2,14 @@
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use hotcell_runtime::{RunQuery, RunStatus, open_questions};
+use hotcell_runtime::{OpenQuestion, RunQuery, RunStatus, open_questions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::listed::MOST_BYTES;
 use super::params::Query;
 use super::{agents, extract};
 use crate::access::Asker;
@@ -37,12 +38,18 @@ struct InboxPage {
     params(
         ("agent_id" = Option<String>, Query, description = "Only questions of runs of this agent"),
         ("run_id" = Option<String>, Query, description = "Only questions of this run"),
+        ("mine" = Option<bool>, Query, description = "Only questions that whoever asks may answer"),
+        ("operator_id" = Option<String>, Query, description = "In whose name they would answer; only questions that can be answered so"),
         ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many runs are looked at, at most"),
         ("after" = Option<String>, Query, description = "Where the page begins: `next` of the page before"),
     ),
     responses((status = 200, body = InboxPage))
 )]
-async fn inbox(State(server): State<Server>, mut query: Query) -> Result<Json<InboxPage>, Problem> {
+async fn inbox(
+    State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
+    mut query: Query,
+) -> Result<Json<InboxPage>, Problem> {
     // Of a run that is worked on, one branch may ask while others go on.
     let statuses = vec![RunStatus::Waiting, RunStatus::Running];
     let sources = agents::sources(&server, query.text("agent_id").as_deref())?;
@@ -51,12 +58,29 @@ async fn inbox(State(server): State<Server>, mut query: Query) -> Result<Json<In
         wanted.run = Some(server.runs().find(&run).await?.id);
     }
     wanted.after = query.text("after");
+    let (is_mine, operator) = (query.flag("mine")?, query.text("operator_id"));
     query.end()?;
+    let groups = server.runs().groups();
+    let by = Answerer::of(&caller).named(operator.as_deref()).by_hand();
+    let is_wanted = |open: &OpenQuestion| !is_mine && operator.is_none() || by.check(&open.question, groups).is_ok();
     let page = server.runs().store().list(&wanted).await?;
-    let mut items = Vec::new();
-    for run in &page.runs {
+    let (mut items, mut left) = (Vec::new(), MOST_BYTES);
+    for (number, run) in page.runs.iter().enumerate() {
         let open = open_questions(&server.runs().store().history(&run.id).await?.entries);
-        items.extend(open.into_iter().map(|open| InboxItem::of(run, open, server.agents())));
+        let asked = open.into_iter().filter(is_wanted);
+        let asked: Vec<InboxItem> = asked.map(|open| InboxItem::of(run, open, server.agents(), groups)).collect();
+        let size: usize = asked.iter().map(|item| serde_json::to_vec(item).map_or(0, |json| json.len())).sum();
+        left = match left.checked_sub(size) {
+            Some(left) => left,
+            // Nobody could read what comes after it otherwise.
+            None if number == 0 => 0,
+            None => {
+                let detail =
+                    format!("the questions have more than {MOST_BYTES} bytes; ask for fewer runs with `limit`");
+                return Err(Problem::unprocessable(detail).with("limit", number));
+            }
+        };
+        items.extend(asked);
     }
     Ok(Json(InboxPage { items, next: page.next }))
 }
@@ -69,7 +93,8 @@ struct AnswerCreate {
     question_id: Option<String>,
     /// A text, or any JSON value where a tool was to be called
     answer: Value,
-    /// Who answers, where the question is for certain people (`operator_ids`). Whoever has a token of OpenID Connect is its subject
+    /// Who answers, where the question is for certain people (`operator_ids`); 255 bytes at most. Whoever has a token of OpenID Connect is
+    /// its subject
     operator_id: Option<String>,
 }
 
@@ -95,9 +120,9 @@ struct Answered {
 
 /// Answer a question of a run, which goes on
 ///
-/// The first answer counts; for every further one there is a conflict (409). A question for certain people is answered in the name of one of
-/// them (`operator_id`). A question with the reason `denial` asks for a capability: it is answered with `once`, `run`, `always` or `refuse` by
-/// somebody with the role `administer`, and every other one by somebody with the role `answer`.
+/// The first answer counts; for every further one there is a conflict (409). A question for certain people or groups is answered in the name
+/// of one of them (`operator_id`). A question with the reason `denial` asks for a capability: it is answered with `once`, `run`, `always` or
+/// `refuse`. It takes the role `administer`, as does a question for groups that nobody defined; every other one takes the role `answer`.
 #[utoipa::path(
     post, path = "/runs/{run_id}/answers", tag = "People", security(("key" = ["answer", "administer"])),
     params(("run_id" = String, Path, description = "The run")),

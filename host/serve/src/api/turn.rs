@@ -112,12 +112,13 @@ pub(super) async fn answer_all(
     if server.runs().is_draining() {
         return Err(Problem::unavailable("the server is shutting down; send the answer again"));
     }
+    let groups = server.runs().groups();
     // Who may answer nothing is told so, whatever the run asks.
-    by.check(&Question::default())?;
+    by.check(&Question::default(), groups)?;
     let entries = server.runs().store().history(&run.id).await?.whole()?;
     let is_answered = |open: &&OpenQuestion| answers.iter().any(|(question, _)| *question == open.question.id);
     for open in open_questions(&entries).iter().filter(is_answered) {
-        by.check(&open.question).map_err(|problem| problem.with("run_id", run.id.as_str()))?;
+        by.check(&open.question, groups).map_err(|problem| problem.with("run_id", run.id.as_str()))?;
     }
     let hold = server.runs().hold(&run.id);
     let events = listens.then(|| hold.live.events());

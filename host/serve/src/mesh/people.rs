@@ -120,7 +120,7 @@ pub(super) async fn answer(
     let operators = human.map_or(&ask.open.question.operator_ids[..], |human| &human.operator_ids[..]);
     let named = data.get("operator_id").and_then(Value::as_str).map(str::to_owned);
     let by = by.named(named.as_deref()).where_asked(operators);
-    by.check(&ask.open.question)?;
+    by.check(&ask.open.question, server.runs().groups())?;
     if let (None, Some(name)) = (&named, by.name()) {
         data.insert("operator_id".to_owned(), name.into());
     }
@@ -183,6 +183,7 @@ fn view(ask: &Ask) -> Value {
 )]
 async fn list(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     Served(mesh): Served,
     tenant: Tenant,
     mut query: Query,
@@ -190,6 +191,9 @@ async fn list(
     let mesh = &mesh;
     let (operator, limit) = (query.text("operator_id"), query.limit(SESSIONS)?);
     query.end()?;
+    // What a token says is said of its subject alone.
+    let is_caller = operator.as_deref().is_some_and(|operator| caller.subject() == Some(operator));
+    let own = is_caller.then(|| caller.groups());
     let mut sessions = Vec::new();
     for session in server.store().sessions(&mesh.own(&tenant.0), limit, true)? {
         let mut asks = standing(&server, &session).await?.asks;
@@ -197,8 +201,8 @@ async fn list(
             asks.retain(|ask| {
                 let asked = &ask.open.question.operator_ids;
                 let operators = seat(mesh, ask).map_or(asked, |(_, human)| &human.operator_ids);
-                let by = Answerer::vouched().named(Some(operator)).where_asked(operators);
-                by.check(&ask.open.question).is_ok()
+                let by = Answerer::vouched().named(Some(operator)).in_groups(own).where_asked(operators);
+                by.check(&ask.open.question, server.runs().groups()).is_ok()
             });
         }
         if !asks.is_empty() {

@@ -4,6 +4,7 @@ use hotcell_runtime::{CallbackError, Entry, Fact, HostError, OpenQuestion, Quest
 
 use super::Runs;
 use crate::answerer::Answerer;
+use crate::decisions::Given;
 use crate::once;
 use crate::problem::Problem;
 
@@ -69,16 +70,18 @@ impl Runs {
         };
         match before {
             Some(answered) => {
-                by.check(&answered.question)?;
+                by.check(&answered.question, &self.groups)?;
                 Ok(answered)
             }
             None => {
                 // Of several answers that come at once, the one that counts is noted.
                 let _alone = self.answers.lock(run).await;
                 let (record, open) = self.host.open_question(run.as_str(), question).await?;
-                by.check(&open.question)?;
+                by.check(&open.question, &self.groups)?;
                 let about = (run.as_str(), open.question.id.as_str());
-                let number = self.decisions.decide(about, &record.header.source, by.caller(), by.name())?;
+                let group = by.group(&open.question, &self.groups);
+                let given = Given { caller: by.caller(), operator: by.name(), group: group.as_deref() };
+                let number = self.decisions.decide(about, &record.header.source, given)?;
                 if let Err(error) = self.host.answer_open(&record, &open, text).await {
                     self.decisions.forget_decision(number)?;
                     return Err(error.into());

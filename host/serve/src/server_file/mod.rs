@@ -17,6 +17,7 @@ use url::Url;
 use self::text::{ServerText, TenantText};
 use crate::access::oidc::{Oidc, OidcSettings, TenantOf};
 use crate::agents::sent::place_of;
+use crate::groups::{Groups, NotGroups};
 use crate::quota::{MonthBudget, Quota};
 use crate::site::Tenant;
 use crate::state::ServeSettings;
@@ -64,6 +65,8 @@ pub struct TenantSetup {
     pub quota: Quota,
     /// Where others are told what becomes of its runs
     pub webhooks: WebhookSettings,
+    /// The groups of its people
+    pub groups: Groups,
 }
 
 /// Why a server file cannot be used.
@@ -151,8 +154,8 @@ impl TenantSetup {
     /// The tenant, with the host that was made for it.
     pub fn tenant(self, host: Host) -> Tenant {
         let file = Some(self.file());
-        let TenantSetup { name, folders, max_runs, quota, webhooks, .. } = self;
-        Tenant { name, host, folders, file, max_runs, quota, webhooks }
+        let TenantSetup { name, folders, max_runs, quota, webhooks, groups, .. } = self;
+        Tenant { name, host, folders, file, max_runs, quota, webhooks, groups }
     }
 }
 
@@ -255,6 +258,7 @@ fn tenant_of(
             },
         },
         webhooks: WebhookSettings { all: text.webhook.clone(), servers: text.webhook_servers.clone() },
+        groups: Groups::of(text.groups.clone()).map_err(|error: NotGroups| format!("`groups`: {error}"))?,
         weight: match text.weight {
             Some(weight @ 1..=MOST_WEIGHT) => weight,
             Some(_) => return Err(format!("`weight` has to be 1 to {MOST_WEIGHT}")),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::text::OidcText;
 use crate::access::oidc::{OidcSettings, TenantOf};
+use crate::groups::{NotGroups, is_name};
 use crate::role::Role;
 use crate::tenant_name::{NotAName, TenantName};
 
@@ -33,6 +34,12 @@ pub(super) fn settings_of(text: OidcText, folder: &Path) -> Result<OidcSettings,
     if text.roles_claim.is_none() && !text.roles.is_empty() {
         return Err("`roles` go with a `roles_claim`".to_owned());
     }
+    if text.groups_claim.is_none() && !text.groups.is_empty() {
+        return Err("`groups` go with a `groups_claim`".to_owned());
+    }
+    if let Some(group) = text.groups.values().find(|group| !is_name(group)) {
+        return Err(format!("`groups`: {}", NotGroups::Name(group.escape_debug().to_string())));
+    }
     let roles = |words: Vec<String>| words.iter().map(|word| word.parse::<Role>()).collect::<Result<Vec<_>, String>>();
     let mapped = text.roles.into_iter().map(|(word, of)| Ok((word, roles(of)?)));
     Ok(OidcSettings {
@@ -46,5 +53,7 @@ pub(super) fn settings_of(text: OidcText, folder: &Path) -> Result<OidcSettings,
         roles_claim: text.roles_claim,
         roles: mapped.collect::<Result<_, String>>()?,
         default_roles: roles(text.default_roles)?,
+        groups_claim: text.groups_claim,
+        groups: text.groups,
     })
 }

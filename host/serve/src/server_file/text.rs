@@ -49,6 +49,8 @@ pub(super) struct TenantText {
     #[serde(default)]
     pub(super) webhook_servers: Vec<String>,
     #[serde(default)]
+    pub(super) groups: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
     pub(super) month: MonthText,
 }
 
@@ -78,4 +80,7 @@ pub(super) struct OidcText {
     pub(super) roles: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     pub(super) default_roles: Vec<String>,
+    pub(super) groups_claim: Option<String>,
+    #[serde(default)]
+    pub(super) groups: BTreeMap<String, String>,
 }

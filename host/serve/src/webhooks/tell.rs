@@ -60,7 +60,8 @@ async fn told(server: &Server, record: &RunRecord, after: u64) -> Result<(Vec<St
                 if open.question.callback().is_some() {
                     continue;
                 }
-                ("question.opened", json!(InboxItem::of(&summary(record), open.clone(), server.agents())))
+                let item = InboxItem::of(&summary(record), open.clone(), server.agents(), server.runs().groups());
+                ("question.opened", json!(item))
             }
             _ => ("run.ended", json!(RunView::of_record(record, server.agents()))),
         };

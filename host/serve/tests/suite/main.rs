@@ -13,6 +13,7 @@ mod copies;
 mod denials;
 mod desk;
 mod forks;
+mod groups;
 mod items;
 mod langgraph;
 mod limits;

@@ -19,7 +19,7 @@ use sha2::Sha256;
 use tokio::net::TcpListener;
 
 use crate::clients::Port;
-use crate::desk::{ok, problem};
+use crate::desk::{ok, problem, until_async};
 use crate::site::{ACME, Premises, Setup, UMBRA};
 
 const SAYS: &str =
@@ -149,6 +149,83 @@ async fn a_token_is_good_for_its_tenant_and_its_roles() {
     assert_eq!((first["tenant"].as_str(), first["subject"].as_str()), (Some(ACME), Some("ada")), "{first}");
     assert_eq!((first["issuer"].as_str(), first["key"].as_str()), (Some(&*issuer.url), None), "{first}");
     assert!(!text.contains(ada.rsplit('.').next().expect("a signature")), "no token is in the log");
+}
+
+/// Asks two groups.
+const PRESS: (&str, &str) = (
+    "acme/press/mesh.yaml",
+    "name: press
+manager: {enabled: false}
+agents:
+  draft: {agent_type: llm, communication_type: chain, model: gpt-4o-mini, prompt: Draft it., can_call: [{agent: chief}]}
+  chief: {agent_type: human, human_interface: default, operator_ids: ['group:finance', 'group:audit']}
+entry_points:
+  - {name: story, target: draft}
+",
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_says_to_which_groups_somebody_belongs() {
+    let issuer = Issuer::serve().await;
+    let server = format!("{}groups_claim = '/realm/teams'\n", issuer.written());
+    let (acme, files) = ("groups = { audit = ['ann'] }\n", [FILES[0], FILES[1], PRESS]);
+    let premises = Premises::set_up(Setup { server: &server, acme, files: &files, ..Setup::default() }).await;
+    premises.model.answers(1);
+    let key = premises.key(ACME);
+    let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
+    let asked = ok(premises.post("/api/mesh/request", &key, call)).await;
+    assert_eq!(asked["status"], "waiting_human", "{asked}");
+    let run = asked["run_id"].as_str().expect("a run");
+    let path = format!("/runs/{run}");
+    until_async("it waits", async || ok(premises.get(&path, &key)).await["standing"] == "waiting").await;
+    let item = ok(premises.get("/inbox", &key)).await["items"][0].clone();
+    assert_eq!((&item["groups"], &item["undefined_groups"]), (&json!(["finance", "audit"]), &json!([])));
+    let answers = format!("/runs/{run}/answers");
+    let yes = json!({ "answer": { "decision": "yes" } });
+    let mine = async |token: &str| {
+        let items = ok(premises.get("/inbox?mine=true", token)).await["items"].take();
+        items.as_array().map(Vec::len)
+    };
+    let token =
+        |subject: &str, teams: Value| issuer.changed(&[("sub", json!(subject)), ("realm", json!({ "teams": teams }))]);
+    // As many as a token has room for.
+    let many: Vec<String> = (0..800).map(|number| format!("team-{number}")).collect();
+    for (subject, teams) in [
+        ("eve", json!([])),
+        ("eve", Value::Null),
+        ("eve", json!(["marketing", "Finance", "group:finance"])),
+        ("eve", json!("audit finance")),
+        ("eve", json!([["finance"], { "name": "finance" }, 7])),
+        ("eve", json!({ "finance": true })),
+        ("eve", json!(many)),
+        ("group:finance", json!([])),
+        ("finance", json!([])),
+    ] {
+        let other = token(subject, teams.clone());
+        assert_eq!(mine(&other).await, Some(0), "{subject} {teams}");
+        let refused = problem(premises.post(&answers, &other, yes.clone())).await;
+        assert_eq!(refused["status"], 403, "{subject} {teams}: {refused}");
+    }
+    let teams = many.into_iter().chain(["finance".to_owned()]).collect::<Vec<_>>();
+    let (bob, ann) = (token("bob", json!(teams)), token("ann", json!([])));
+    assert_eq!((mine(&bob).await, mine(&ann).await), (Some(1), Some(1)));
+    // What his token says of him is known to nobody who does not show it.
+    for (token, sessions) in [(&bob, 1), (&ann, 0), (&key, 0)] {
+        let open = ok(premises.get("/api/sessions/hitl?operator_id=bob", token)).await;
+        assert_eq!(open["sessions"].as_array().map(Vec::len), Some(sessions), "{open}");
+    }
+    let in_her_name = json!({ "answer": { "decision": "yes" }, "operator_id": "ann" });
+    assert_eq!(problem(premises.post(&answers, &bob, in_her_name)).await["status"], 403);
+    let in_his_name = json!({ "answer": { "decision": "yes" }, "operator_id": "bob" });
+    assert_eq!(problem(premises.post(&answers, &key, in_his_name)).await["status"], 403);
+    ok(premises.post(&answers, &bob, yes.clone())).await;
+    ok(premises.get(&format!("{path}/wait"), &key)).await;
+    assert_eq!(problem(premises.post(&answers, &ann, yes)).await["status"], 409);
+    let decided = &ok(premises.get("/inbox/decisions", &key)).await["items"][0];
+    assert_eq!(
+        (&decided["decided_by"], &decided["operator_id"], &decided["group"]),
+        (&json!(format!("{} bob", issuer.url)), &json!("bob"), &json!("finance"))
+    );
 }
 
 /// Clients of MCP learn where they get a token.

@@ -219,6 +219,28 @@ async fn what_was_decided_has_a_size() {
     assert_eq!(some["items"].as_array().unwrap().len(), 5);
 }
 
+/// Asks what it is told.
+const PARROT: (&str, &str) = (
+    "parrot/graph.yaml",
+    "name: parrot\nstart: ask\nnodes:\n  ask:\n    type: input\n    question: \"{{initial_prompt}}\"\n    next: done\n  done: { type: end, output: done }\n",
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_questions_has_a_size() {
+    let desk = Desk::with(&[PARROT]).await;
+    let long = "x".repeat(3 << 20);
+    for _ in 0..11 {
+        let run = desk.begin(json!({ "input": long })).await;
+        desk.stands(&run, "waiting").await;
+    }
+    let refused = problem(desk.get("/inbox")).await;
+    assert_eq!((refused["status"].clone(), refused["limit"].clone()), (json!(422), json!(10)), "{refused}");
+    let page = ok(desk.get("/inbox?limit=10")).await;
+    let rest = ok(desk.get(&format!("/inbox?after={}", page["next"].as_str().unwrap()))).await;
+    let counts = [&page, &rest].map(|page| page["items"].as_array().unwrap().len());
+    assert_eq!(counts, [10, 1]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_answered_in_time_was_decided_by_nobody() {
     let gate = "name: gate\nsteps:\n- { id: g, type: approval_gate, timeout_seconds: 60, on_timeout: approve, output: decision }\n";

@@ -53,6 +53,21 @@ pub(super) fn tenant(settings: &OidcSettings, claims: &Map<String, Value>) -> Op
     }
 }
 
+/// The groups that whoever has a token belongs to.
+pub(super) fn groups(settings: &OidcSettings, claims: &Map<String, Value>) -> Vec<String> {
+    let said = settings.groups_claim.as_ref().and_then(|claim| said(claims, claim));
+    // A text is one value as it is: somebody of the `night shift` is not of the `shift`.
+    let values: Vec<&str> = match said {
+        Some(Value::String(text)) => vec![text.as_str()],
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    match settings.groups.is_empty() {
+        true => values.into_iter().map(str::to_owned).collect(),
+        false => values.into_iter().filter_map(|value| settings.groups.get(value).cloned()).collect(),
+    }
+}
+
 /// What whoever has a token may do.
 pub(super) fn roles(settings: &OidcSettings, claims: &Map<String, Value>) -> Vec<Role> {
     let mut roles = settings.default_roles.clone();

@@ -14,6 +14,7 @@ use url::Url;
 
 use self::keys::Keys;
 use super::caller::{Caller, Identity, Known};
+use crate::groups::Groups;
 use crate::jwt::{ALGORITHMS, Jwt, Validity, Wrong};
 use crate::problem::Problem;
 use crate::role::Role;
@@ -47,6 +48,10 @@ pub struct OidcSettings {
     pub roles: BTreeMap<String, Vec<Role>>,
     /// Roles that everybody with a token has
     pub default_roles: Vec<Role>,
+    /// The claim with the groups that somebody belongs to: a name, or a path that begins with `/`
+    pub groups_claim: Option<String>,
+    /// What its values are called here; without any, they are the names of groups
+    pub groups: BTreeMap<String, String>,
 }
 
 /// Whose tokens they are.
@@ -179,8 +184,30 @@ impl Provider {
         Ok(Known {
             caller: Caller::subject(&self.settings.issuer, subject.ok_or("the token says of nobody whom it is about")?),
             roles: claims::roles(&self.settings, &claims),
+            groups: Arc::new(claims::groups(&self.settings, &claims).into_iter().collect()),
             tenant: Some(claims::tenant(&self.settings, &claims).ok_or("the token is of no tenant, or of several")?),
         })
+    }
+}
+
+/// The groups of a tenant, with those that tokens of its people may say.
+pub(crate) fn with_groups_of_tokens(groups: Groups, issuers: &[OidcSettings], tenant: &TenantName) -> Groups {
+    issuers.iter().filter(|settings| settings.is_for(tenant)).fold(groups, |groups, settings| {
+        match (&settings.groups_claim, settings.groups.is_empty()) {
+            (None, _) => groups,
+            (Some(_), true) => groups.with_any_of_tokens(),
+            (Some(_), false) => groups.with_tokens_of(settings.groups.values()),
+        }
+    })
+}
+
+impl OidcSettings {
+    /// Whether tokens of a tenant may come from there.
+    fn is_for(&self, tenant: &TenantName) -> bool {
+        match &self.tenant {
+            TenantOf::Only(only) => only == tenant,
+            TenantOf::Claim { values, .. } => values.is_empty() || values.values().any(|one| one == tenant),
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::keys::Keys;
-use super::{OidcSettings, TenantOf, claims};
+use super::{OidcSettings, TenantOf, claims, with_groups_of_tokens};
+use crate::groups::Groups;
 use crate::jwt::{ALGORITHMS, Algorithm};
 use crate::role::Role;
 
@@ -178,6 +180,8 @@ fn claims_say_whose_a_token_is_and_what_it_allows() {
         roles_claim: (!claim.is_empty()).then(|| claim.to_owned()),
         roles: roles.iter().map(|(word, roles)| ((*word).to_owned(), roles.to_vec())).collect(),
         default_roles: Vec::new(),
+        groups_claim: None,
+        groups: BTreeMap::new(),
     };
     let claim = |claim: &str, values: &[(&str, &str)]| TenantOf::Claim {
         claim: claim.to_owned(),
@@ -222,4 +226,33 @@ fn claims_say_whose_a_token_is_and_what_it_allows() {
     );
     assert_eq!(roles("/realm/roles", &[]), []);
     assert_eq!(roles("", &[("admin", &[Role::Run])]), []);
+    let groups = |claim: &str, names: &[(&str, &str)]| {
+        let named = names.iter().map(|(value, group)| ((*value).to_owned(), (*group).to_owned())).collect();
+        let settings = settings(TenantOf::Only(tenant("a")), "", &[]);
+        claims::groups(&OidcSettings { groups_claim: Some(claim.to_owned()), groups: named, ..settings }, &claims)
+    };
+    assert_eq!(groups("mixed", &[]), ["acme", "The Others"]);
+    assert_eq!(groups("fans", &[]), ["The acme fans"], "a text is one group, whatever its words are");
+    assert_eq!(groups("/realm/roles", &[("admin", "finance"), ("other", "audit")]), ["finance"]);
+    assert_eq!(groups("fans", &[("acme", "finance")]), [""; 0]);
+    for nothing in ["number", "none", "missing", "/realm", "/realm/none"] {
+        assert_eq!(groups(nothing, &[]), [""; 0], "{nothing}");
+    }
+    assert_eq!(claims::groups(&settings(TenantOf::Only(tenant("a")), "", &[]), &claims), [""; 0]);
+    // A group that tokens of a tenant may name is one that the tenant has.
+    let is_defined = |of: TenantOf, groups_claim: Option<&str>, names: &[(&str, &str)], whose: &str| {
+        let groups = names.iter().map(|(value, group)| ((*value).to_owned(), (*group).to_owned())).collect();
+        let groups_claim = groups_claim.map(str::to_owned);
+        let own = OidcSettings { groups_claim, groups, ..settings(of, "", &[]) };
+        with_groups_of_tokens(Groups::default(), &[own], &tenant(whose)).is_defined("finance")
+    };
+    let acme = || TenantOf::Only(tenant("acme"));
+    assert!(is_defined(acme(), Some("g"), &[], "acme"));
+    assert!(is_defined(acme(), Some("g"), &[("f", "finance")], "acme"));
+    assert!(!is_defined(acme(), Some("g"), &[("finance", "audit")], "acme"));
+    assert!(!is_defined(acme(), None, &[], "acme"));
+    assert!(!is_defined(acme(), Some("g"), &[], "umbra"));
+    assert!(is_defined(claim("org", &[]), Some("g"), &[], "umbra"));
+    assert!(is_defined(claim("org", &[("x", "umbra")]), Some("g"), &[], "umbra"));
+    assert!(!is_defined(claim("org", &[("x", "acme")]), Some("g"), &[], "umbra"));
 }

@@ -62,7 +62,7 @@ impl AgentRuns for ServedRuns {
             if let Some(by) = answerer(call).filter(|_| self.may_answer(call)) {
                 let open = self.0.runs().questions(&run.id).await.map_err(refused)?;
                 for open in open.iter().filter(|open| answers.contains_key(&open.question.id)) {
-                    by.check(&open.question).map_err(refused)?;
+                    by.check(&open.question, self.0.runs().groups()).map_err(refused)?;
                 }
                 for (question, text) in answers {
                     self.answer(&run.id, &question, &text, by).await.map_err(refused)?;
@@ -77,7 +77,7 @@ impl AgentRuns for ServedRuns {
     }
 
     fn may_answer(&self, call: &CallContext) -> bool {
-        answerer(call).is_some_and(|by| by.check(&Question::default()).is_ok())
+        answerer(call).is_some_and(|by| by.check(&Question::default(), self.0.runs().groups()).is_ok())
     }
 
     fn how_to_answer(&self, run: &RunId) -> String {

@@ -74,7 +74,7 @@ async fn is_for_us(
         let operators = agent.human.as_ref().map(|human| &human.operator_ids[..]).unwrap_or_default();
         let speaker = speaker(channel, &message.sender);
         let by = Answerer::vouched().named(Some(&speaker)).where_asked(operators);
-        if by.check(&Question::default()).is_err() {
+        if by.check(&Question::default(), server.runs().groups()).is_err() {
             return Ok(Err("somebody else is asked"));
         }
     }
