@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::reply::Refused;
 use super::session::{Status, standing};
 use super::store::{Session, SessionKey, Turn};
-use super::{Mesh, calls, end_sessions, feed, history, learn, system, tend};
+use super::{Mesh, calls, end_sessions, feed, history, learn, system};
 use crate::input::origin_of;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -121,7 +121,7 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     let begun = server.runs().start(&mesh.agent, given, IfBusy::Reject, listens).await?;
     let turn = Turn { at: server.clock().now(), run: begun.run.clone(), kind: kind.to_owned(), name, data };
     let session = server.store().note_turn(&key, &turn)?;
-    tend::tend(server, &mesh.scope, &begun.run);
+    server.meshes().tend(&**server.clock(), &mesh.scope, &begun.run);
     Ok(Started { session, begun })
 }
 

@@ -12,7 +12,6 @@ use utoipa_axum::routes;
 
 use super::body::posted;
 use super::reply::{Refused, documented};
-use super::tend::tend;
 use super::webhook::take_text;
 use crate::api::extract::check_members;
 use crate::problem::{Problem, shown};
@@ -103,7 +102,7 @@ async fn callback(
         (written, name) = waits().await?;
     }
     taken.map_err(|error| problem(error, &agent))?;
-    tend(&server, &mesh.scope, &run);
+    server.meshes().tend(&**server.clock(), &mesh.scope, &run);
     Ok(documented(StatusCode::OK, json!({ "status": "delivered", "session_id": session.key.id })))
 }
 

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hotcell_runtime::leafmesh::MeshSettings;
-use hotcell_runtime::{Agent, RunId};
+use hotcell_runtime::{Agent, Clock, Counted, RunId};
 use http::HeaderValue;
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -42,6 +42,16 @@ pub(crate) struct Meshes {
     pub(super) tasks: TaskTracker,
     /// How well they do what is expected of them
     pub(super) scores: Scores,
+    /// Runs whose entries are to be acted on from now on, for the one task that takes them
+    to_tend: (mpsc::UnboundedSender<ToTend>, tokio::sync::Mutex<mpsc::UnboundedReceiver<ToTend>>),
+}
+
+/// A run whose entries are to be acted on from now on.
+pub(super) struct ToTend {
+    pub(super) mesh: Arc<Mesh>,
+    pub(super) run: RunId,
+    /// Somebody is at work from the moment that it was asked for
+    pub(super) working: Counted,
 }
 
 /// Behind this, an address names one of several meshes.
@@ -104,7 +114,9 @@ impl Meshes {
             meshes.extend(Mesh::of(id, agent.clone(), scope(store, agent, found.len() == 1)?));
         }
         let (events, tasks, scores) = (broadcast::Sender::new(KEPT), TaskTracker::new(), Scores::default());
-        Ok(Meshes { meshes: RwLock::new(meshes), events, tasks, scores })
+        let (asked, taken) = mpsc::unbounded_channel();
+        let to_tend = (asked, tokio::sync::Mutex::new(taken));
+        Ok(Meshes { meshes: RwLock::new(meshes), events, tasks, scores, to_tend })
     }
 
     /// The one that a request is for: the one that its address names, or the only one.
@@ -194,6 +206,34 @@ impl Meshes {
     pub(crate) async fn end(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Asks that what happens in a run of the mesh with this scope is acted on from now on, until the run rests. What follows from
+    /// a run may begin another one: so it is not done here, but by the task that takes what was asked for.
+    pub(super) fn tend(&self, clock: &dyn Clock, scope: &str, run: &RunId) {
+        let Some(mesh) = self.of_scope(scope) else { return };
+        {
+            let mut tended = mesh.doing.tended.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(asked) = tended.get_mut(run) {
+                *asked += 1;
+                return;
+            }
+            tended.insert(run.clone(), 1);
+        }
+        // When the server has closed nobody takes it any more, and its next start finds it.
+        let _ = self.to_tend.0.send(ToTend { mesh, run: run.clone(), working: clock.working() });
+    }
+
+    /// The next run whose entries are to be acted on.
+    pub(super) async fn next_to_tend(&self) -> Option<ToTend> {
+        self.to_tend.1.lock().await.recv().await
+    }
+
+    /// Lets go of all runs whose entries were to be acted on, and takes no more of them.
+    pub(super) async fn tend_no_more(&self) {
+        let mut taken = self.to_tend.1.lock().await;
+        taken.close();
+        while taken.try_recv().is_ok() {}
     }
 
     pub(super) fn tell(&self, event: Value) {

@@ -51,6 +51,7 @@ use meshes::Mesh;
 
 /// Goes on with what a server that ended left, and wakes agents from now on.
 pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
+    tend::begin(server);
     for mesh in server.meshes().all() {
         if let Err(problem) = yaml::restore(server, &mesh).await {
             tracing::error!(target: "hotcell::serve", mesh = mesh.id, reason = problem.detail, "changes of the mesh cannot be read");
@@ -104,7 +105,7 @@ pub(crate) async fn watch(server: Server) {
 /// Acts on what happens in a run that goes on, if it is one of a mesh.
 pub(crate) fn goes_on(server: &Server, run: &RunId) {
     match server.store().run_of_mesh(run) {
-        Ok(Some((session, _))) => tend::tend(server, &session.key.scope, run),
+        Ok(Some((session, _))) => server.meshes().tend(&**server.clock(), &session.key.scope, run),
         Ok(None) => {}
         Err(error) => {
             tracing::error!(target: "hotcell::serve", %run, %error, "what follows from a run is not done");

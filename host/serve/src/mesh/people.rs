@@ -19,7 +19,6 @@ use super::served::Served;
 use super::session::{Ask, of_request_id, standing};
 use super::store::{Session, SessionKey, Turn};
 use super::tenant::Tenant;
-use super::tend::tend;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::api::extract;
@@ -134,7 +133,7 @@ pub(super) async fn answer(
     let name = ask.seat().to_owned();
     let turn = Turn { at: server.clock().now(), run: ask.run.clone(), kind: "answer".to_owned(), name, data };
     server.store().note_turn(key, &turn)?;
-    tend(server, &mesh.scope, &ask.run);
+    server.meshes().tend(&**server.clock(), &mesh.scope, &ask.run);
     Ok(ask.request_id())
 }
 

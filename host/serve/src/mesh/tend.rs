@@ -6,26 +6,30 @@ use std::sync::{Arc, PoisonError};
 use hotcell_runtime::{Counted, EntryPath, Fact, JournalError, OpenQuestion, Question, RunId};
 use serde_json::{Value, json};
 
-use super::meshes::Mesh;
+use super::meshes::{Mesh, ToTend};
 use super::store::{SessionKey, Turn};
 use super::{escalate, events, feed, goes_on, healing, history, learn, outbound};
 use crate::input::kept_of;
 use crate::problem::Problem;
 use crate::state::Server;
 
-/// Acts on what happens in a run of the mesh with this scope from now on, until it rests.
-pub(super) fn tend(server: &Server, scope: &str, run: &RunId) {
-    let Some(mesh) = server.meshes().of_scope(scope) else { return };
-    {
-        let mut tended = mesh.doing.tended.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(asked) = tended.get_mut(run) {
-            *asked += 1;
-            return;
-        }
-        tended.insert(run.clone(), 1);
-    }
-    let (server, mesh, run) = (server.clone(), mesh.clone(), run.clone());
-    let mut working = server.clock().working();
+/// Acts on what happens in the runs for which that is asked ([`super::meshes::Meshes::tend`]), until the server closes.
+pub(super) fn begin(server: &Server) {
+    let server = server.clone();
+    server.clone().meshes().tasks.spawn(async move {
+        let taking = async {
+            while let Some(next) = server.meshes().next_to_tend().await {
+                tend(&server, next);
+            }
+        };
+        server.closing().run_until_cancelled(taking).await;
+        server.meshes().tend_no_more().await;
+    });
+}
+
+/// Acts on what happens in a run from now on, until it rests.
+fn tend(server: &Server, ToTend { mesh, run, mut working }: ToTend) {
+    let server = server.clone();
     server.clone().meshes().tasks.spawn(async move {
         loop {
             let asked = asked(&mesh, &run);
@@ -147,7 +151,7 @@ pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
             server.store().note_turn(&key, &turn).map(drop)
         })();
         match noted {
-            Ok(()) => tend(server, &mesh.scope, &run),
+            Ok(()) => server.meshes().tend(&**server.clock(), &mesh.scope, &run),
             Err(error) => report(&error),
         }
     }
