@@ -186,6 +186,24 @@ impl RunStore for MemoryStore {
         }
     }
 
+    async fn moved_on(&self, id: &RunId, after: u64) -> Result<(), JournalError> {
+        let run = self.run(id)?;
+        let (grown, freed) = (self.shared.grown.of(id), self.shared.bells.of(id));
+        loop {
+            let (grown, freed) = (grown.notified(), freed.notified());
+            {
+                let run = locked(&run);
+                if run.entries.len() as u64 > after || run.status() != RunStatus::Running {
+                    return Ok(());
+                }
+            }
+            tokio::select! {
+                () = grown => {}
+                () = freed => {}
+            }
+        }
+    }
+
     async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {
         let run = self.run(run)?;
         let run = locked(&run);

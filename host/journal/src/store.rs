@@ -356,8 +356,13 @@ pub trait RunStore: Send + Sync {
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError>;
 
     /// Returns when a run has an entry whose number is higher than `after`, if it is written by this process. Entries that another
-    /// process writes are not noticed; [`RunStore::released`] returns when that one is done.
+    /// process writes are not noticed; [`RunStore::moved_on`] notices them.
     async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError>;
+
+    /// Returns when a run has an entry whose number is higher than `after`, or does not work any more: it rests, has ended or was
+    /// cancelled, or whoever worked on it is gone. It may be another process that sees to that; of this one, [`RunStore::grown`] is
+    /// cheaper to wait for.
+    async fn moved_on(&self, run: &RunId, after: u64) -> Result<(), JournalError>;
 
     /// Recordings of calls of a run, `limit` at most, in the order in which the calls ended: those whose number is higher than
     /// `after`.

@@ -83,7 +83,8 @@ pub(crate) enum RunsCommand {
     },
     /// Follow a run that another process is working on, until it ends or waits
     ///
-    /// Prints each node as it completes, starting with those that already have, and exits as `hotcell run` does.
+    /// Prints each node as it completes, starting with those that already have, and exits as `hotcell run` does. Where the system does
+    /// not report changes of files, the journal is read once a second.
     Watch {
         /// Run id, or a unique prefix of it
         run: String,

@@ -8,6 +8,7 @@ mod begin;
 mod calls;
 mod census;
 mod commit;
+mod elsewhere;
 mod entries;
 mod migrate;
 mod opening;
@@ -30,6 +31,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
+use self::elsewhere::Elsewhere;
 use self::opening::Extent;
 use self::owner::Owner;
 use self::reading::{Readers, SHORT, aside};
@@ -71,6 +73,7 @@ struct Shared {
     freed: Bells,
     /// Rung when a run has more entries
     grown: Bells,
+    elsewhere: Elsewhere,
 }
 
 impl SqliteStore {
@@ -115,6 +118,7 @@ impl SqliteStore {
             mail: Bells::default(),
             freed: Bells::default(),
             grown: Bells::default(),
+            elsewhere: Elsewhere::default(),
         };
         Ok(SqliteStore { shared: Arc::new(shared) })
     }
@@ -256,6 +260,10 @@ impl RunStore for SqliteStore {
             }
             rung.await;
         }
+    }
+
+    async fn moved_on(&self, run: &RunId, after: u64) -> Result<(), JournalError> {
+        self.shared.until_moved_on(run, after).await
     }
 
     async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {

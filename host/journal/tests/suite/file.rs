@@ -1,6 +1,8 @@
 //! What is about the file: other processes, writing together, space.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use hotcell_journal::{Entry, Fact, JournalError, RunQuery, RunStatus, RunStore, RunWriter, SqliteStore};
@@ -31,6 +33,48 @@ async fn messages_wake_the_process_that_works_on_the_run() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     writer.append(vec![done("x")]).await.expect("added");
     soon(waiting).await.expect("no panic").expect("released");
+}
+
+/// Whoever follows the run waits already when the other process writes: it is woken by nothing else.
+#[test]
+fn whoever_follows_a_run_is_told_what_another_process_does_with_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("made");
+    let desk = Desk::new();
+    let (one, other) = (desk.store(), desk.store());
+    let writer = runtime.block_on(one.create(&header("a"), None)).expect("created");
+    let run = writer.run().clone();
+    let told = |after: u64, what: &dyn Fn()| {
+        let mut waiting = pin!(other.moved_on(&run, after));
+        // Where no runtime is entered, all that comes before the waiting is done at once.
+        let is_waiting = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        assert!(is_waiting, "nothing was done after entry {after}");
+        what();
+        runtime.block_on(async { soon(waiting).await }).expect("told");
+    };
+    runtime.block_on(soon(other.moved_on(&run, 0))).expect("there is an entry already");
+    for number in 1..4 {
+        told(number, &|| runtime.block_on(writer.append(vec![turn(number)])).expect("added"));
+    }
+    // The log is begun anew, and those who read go on reading.
+    let checkpoint = || {
+        let file = rusqlite::Connection::open(desk.file()).expect("opened");
+        file.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("written back");
+    };
+    checkpoint();
+    told(4, &|| runtime.block_on(writer.append(vec![turn(4)])).expect("added"));
+    told(5, &|| runtime.block_on(one.send(&run, Entry::of_run(Fact::Cancelled))).expect("sent"));
+    assert_eq!(runtime.block_on(other.find(run.as_str())).expect("found").status, RunStatus::Cancelled);
+    let nobody = "nobody".to_owned().into();
+    let unknown = runtime.block_on(other.moved_on(&nobody, 0));
+    assert!(matches!(unknown, Err(JournalError::NoSuchRun(_))), "{unknown:?}");
+
+    let writer = runtime.block_on(one.create(&header("b"), None)).expect("created");
+    let run = writer.run().clone();
+    let mut waiting = pin!(other.moved_on(&run, 1));
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "somebody works on it");
+    drop(writer);
+    runtime.block_on(async { soon(waiting).await }).expect("told");
+    assert_eq!(runtime.block_on(other.find(run.as_str())).expect("found").status, RunStatus::Interrupted);
 }
 
 /// A trigger that never ends was begun by the first entry that was written.
@@ -85,10 +129,16 @@ async fn a_process_that_is_killed_gives_its_runs_free() {
         let (store, run) = (store.clone(), run.clone());
         async move { store.released(&run).await }
     });
+    let following = tokio::spawn({
+        let (store, run) = (Arc::new(desk.store()), run.clone());
+        async move { store.moved_on(&run, 2).await }
+    });
     tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!following.is_finished(), "somebody works on it");
     child.kill().expect("killed");
     child.wait().expect("gone");
     soon(waiting).await.expect("no panic").expect("released");
+    soon(following).await.expect("no panic").expect("told");
     assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Interrupted);
     let taken = store.take(&run, Fact::Resumed).await.expect("free");
     assert_eq!(taken.history.entries.len(), 3);

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hotcell_graph::Value;
-use hotcell_journal::{Entry, EntryPath, Fact, JournalError, Question, RunQuery, RunStatus, Taken};
+use hotcell_journal::{Entry, EntryPath, Fact, JournalError, Question, RunId, RunQuery, RunStatus, Taken};
 
 use crate::support::{Desk, answered, asked, asking, done, ended, facts, given, header, turn};
 
@@ -414,6 +414,38 @@ async fn entries_are_read_in_pages_and_whoever_waits_for_more_is_told() {
         drop(taken);
         let nobody = "nobody".to_owned().into();
         assert!(matches!(store.entries(&nobody, 0, 1).await, Err(JournalError::NoSuchRun(_))));
+    }
+}
+
+#[tokio::test]
+async fn whoever_follows_a_run_is_told_that_it_grows_rests_or_is_given_up() {
+    for store in Desk::new().stores() {
+        let begin = async || store.create(&header("a"), None).await.expect("created");
+        let told = async |run: &RunId, after| {
+            let told = tokio::time::timeout(Duration::from_secs(60), store.moved_on(run, after));
+            told.await.expect("it does not hang").expect("told");
+        };
+        let writer = begin().await;
+        let run = writer.run().clone();
+        told(&run, 0).await;
+        let waiting = {
+            let (store, run) = (store.clone(), run.clone());
+            tokio::spawn(async move { store.moved_on(&run, 1).await })
+        };
+        writer.append(vec![turn(1)]).await.expect("added");
+        waiting.await.expect("no panic").expect("told");
+        store.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("sent");
+        told(&run, 9).await;
+
+        let writer = begin().await;
+        let run = writer.run().clone();
+        writer.append(vec![asked(1, 0), Entry::of_run(Fact::Waiting)]).await.expect("added");
+        told(&run, 9).await;
+
+        let writer = begin().await;
+        let run = writer.run().clone();
+        drop(writer);
+        told(&run, 9).await;
     }
 }
 

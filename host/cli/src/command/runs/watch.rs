@@ -1,7 +1,5 @@
 //! `hotcell runs watch`: a run that another process works on, node by node while they are done.
 
-use std::time::Duration;
-
 use hotcell_runtime::{Completed, Entry, Fact, RunRecord, RunStatus, open_questions};
 
 use super::{Context, HostArguments, print, wait};
@@ -11,8 +9,8 @@ use crate::narration::short;
 use crate::screen::{DIM, STRONG, Screen, WARNING};
 use crate::untrusted::{lines, one_line};
 
-/// How often the journal is looked at.
-const EVERY: Duration = Duration::from_millis(250);
+/// Entries that are read at once.
+const AT_ONCE: usize = 256;
 /// How much of an error is shown, in characters.
 const SHOWN: usize = 400;
 
@@ -20,22 +18,28 @@ pub(super) fn perform(context: &Context, run: &str) -> Result<Exit, Failure> {
     let host = context.host(HostArguments::default())?;
     let journal = host.journal();
     let screen = &context.screen;
-    let run = wait(journal.find(run))?.id.to_string();
-    let mut shown = 0;
-    let mut seen = None;
+    let run = wait(journal.find(run))?.id;
+    let mut after = 0;
     loop {
-        let record = wait(journal.find(&run))?;
-        // Whatever is committed changes when the run was written to last.
-        if seen != Some(record.updated) || record.status != RunStatus::Running {
-            seen = Some(record.updated);
-            let entries = wait(journal.history(&record.id))?.whole()?;
-            entries.iter().skip(shown).for_each(|entry| tell(screen, entry));
-            shown = shown.max(entries.len());
-            if record.status != RunStatus::Running {
-                return end(context, &record, &entries);
-            }
+        let page = wait(journal.entries(&run, after, AT_ONCE))?;
+        for read in &page.entries {
+            tell(screen, &read.entry);
+            after = read.number;
         }
-        std::thread::sleep(EVERY);
+        if !page.entries.is_empty() {
+            continue;
+        }
+        if page.status == RunStatus::Running {
+            wait(journal.moved_on(&run, after))?;
+            continue;
+        }
+        let record = wait(journal.find(run.as_str()))?;
+        // Otherwise somebody goes on with it.
+        if record.status == page.status {
+            let entries = wait(journal.history(&run))?.whole()?;
+            entries.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).for_each(|entry| tell(screen, entry));
+            return end(context, &record, &entries);
+        }
     }
 }
 

@@ -102,6 +102,10 @@ impl RunStore for Held {
         self.store.grown(run, after).await
     }
 
+    async fn moved_on(&self, run: &RunId, after: u64) -> Result<(), JournalError> {
+        self.store.moved_on(run, after).await
+    }
+
     async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {
         self.store.calls(run, after, limit).await
     }
