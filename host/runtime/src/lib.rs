@@ -21,6 +21,7 @@ mod denials;
 mod discover;
 mod environment;
 mod evolve;
+pub mod file_watch;
 mod folder;
 mod freshness;
 mod granted_files;

@@ -8,19 +8,18 @@ mod trouble;
 mod unit;
 pub(crate) mod watch;
 pub(crate) mod watching;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hotcell_runtime::diagnostic::Diagnostic;
+use hotcell_runtime::file_watch::Written;
 use hotcell_runtime::{Agent, Host, LoadFailure};
 
 use self::refresh::Loaded;
 pub(crate) use self::trouble::Trouble;
 use self::unit::Unit;
-use self::written::Written;
 use crate::problem::{Problem, shown};
 use crate::store::{Store, StoreError};
 

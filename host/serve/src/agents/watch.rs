@@ -1,30 +1,18 @@
-//! Noticing that files of agents change. The system tells of it where it can; what it told is only a reason to look, and looking
-//! decides. Where the system cannot tell, it is looked from time to time.
+//! Noticing that files of agents change. What the system tells of it is only a reason to look, and looking decides. Where the system
+//! cannot tell, it is looked from time to time.
 
-#[cfg(target_os = "linux")]
-mod files;
-#[cfg(not(target_os = "linux"))]
-#[path = "watch/untold.rs"]
-mod files;
 mod folders;
-mod outcome;
 
 use std::time::{Duration, Instant};
 
+use hotcell_runtime::file_watch::{Outcome, QUIET, UNTOLD, Watcher, settle};
 use tokio::time::sleep;
 
-use self::files::Files;
 pub(super) use self::folders::below;
 use super::refresh::Loaded;
 use super::watching::Watching;
 use crate::state::Server;
 
-/// How long nothing may have happened before it is looked.
-const QUIET: Duration = Duration::from_millis(100);
-/// How long is waited for that at most.
-const IMPATIENT: Duration = Duration::from_millis(500);
-/// How often it is looked where the system does not tell of changes.
-const UNTOLD: Duration = Duration::from_secs(1);
 /// What looking may cost: one part in so many.
 const SHARE: u32 = 20;
 
@@ -38,10 +26,16 @@ async fn look_on(server: &Server) {
     let files = match server.settings().watching {
         Watching::Never => return,
         Watching::Every(_) => None,
-        Watching::Events => Files::new(server.agents().written.clone()),
+        Watching::Events => match Watcher::new(server.agents().written.clone()) {
+            Ok(files) => Some(files),
+            Err(error) => {
+                tracing::warn!(target: "hotcell::serve", %error, "the system does not tell when files change; it is looked once a second");
+                None
+            }
+        },
     };
     let mut is_told = match &files {
-        Some(files) => files.watch(server.agents().folders().await).await.is_told,
+        Some(files) => follow(server, files).await.is_told,
         None => false,
     };
     // What was changed between loading and watching was told to nobody.
@@ -72,7 +66,7 @@ async fn look_on(server: &Server) {
         let Loaded { is_unsettled, is_held, .. } = server.refresh().await;
         (is_due, held) = (is_unsettled, is_held);
         if let Some(files) = &files {
-            let watched = files.watch(server.agents().folders().await).await;
+            let watched = follow(server, files).await;
             is_told = watched.is_told;
             // What came into a new folder before it was watched was told to nobody.
             is_due |= watched.is_more;
@@ -82,14 +76,15 @@ async fn look_on(server: &Server) {
     }
 }
 
-/// Waits until nobody changes anything, but not for ever.
-async fn settle(files: &Files) {
-    let begun = Instant::now();
-    loop {
-        let before = files.seen();
-        sleep(QUIET).await;
-        if files.seen() == before || begun.elapsed() > IMPATIENT {
-            return;
-        }
+/// Watches the folders of what is served now. That one cannot be watched is told whoever runs the server.
+async fn follow(server: &Server, files: &Watcher) -> Outcome {
+    let outcome = files.watch(server.agents().folders().await).await;
+    if let Some((folder, error)) = &outcome.refused {
+        let folder = folder.display();
+        tracing::warn!(
+            target: "hotcell::serve", %folder, %error,
+            "the system does not tell when files change; it is looked once a second"
+        );
     }
+    outcome
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
+use std::io::Error;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::outcome::Outcome;
-use crate::agents::written::Written;
+use super::written::Written;
 
 /// How names end of files that are written all the time and that no agent is loaded from.
 const IGNORED: [&str; 7] = [".db", "-wal", "-shm", "-journal", ".jsonl", ".log", "~"];
@@ -27,7 +28,7 @@ const TOGETHER: usize = 16 << 10;
 const MOST_OFTEN: usize = 64;
 
 /// What the system tells of files.
-pub(super) struct Files {
+pub struct Watcher {
     seen: Arc<Seen>,
     listening: JoinHandle<()>,
 }
@@ -47,28 +48,23 @@ struct Seen {
 /// The folders that are watched.
 #[derive(Default)]
 struct Watched {
-    /// Each with the number of its watch, and its own in its file system: one that was removed and made again is another one
-    folders: HashMap<PathBuf, (i32, u64)>,
+    /// Each with the number of its watch, its own in its file system (one that was removed and made again is another one), and whether
+    /// others may change what is in it without that this system knows
+    folders: HashMap<PathBuf, (i32, u64, bool)>,
     by_watch: HashMap<i32, PathBuf>,
+    /// Whether it was said that one cannot be watched
     has_complained: bool,
 }
 
-impl Files {
-    /// None where the system does not tell of files, which whoever runs the server is told.
-    pub(super) fn new(written: Arc<Written>) -> Option<Self> {
-        let open = || -> std::io::Result<(Arc<OwnedFd>, AsyncFd<Arc<OwnedFd>>)> {
-            let told = Arc::new(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
-            // SAFETY: it stays open, and means the same, as long as somebody has a reference to it, and this keeps one.
-            let ready = unsafe { AsyncFd::register_with_interest(told.clone(), Interest::READABLE) };
-            Ok((told, ready?))
-        };
-        let (told, ready) = match open() {
-            Ok(opened) => opened,
-            Err(error) => {
-                tracing::warn!(target: "hotcell::serve", %error, "the system does not tell when files change; it is looked once a second");
-                return None;
-            }
-        };
+impl Watcher {
+    /// One that watches nothing yet, and notes in `written` who writes files. It has to be made within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the system does not tell of files, or tells too many of them already.
+    pub fn new(written: Arc<Written>) -> Result<Self, Error> {
+        let told = Arc::new(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
+        // SAFETY: it stays open, and means the same, as long as somebody has a reference to it, and this keeps one.
+        let ready = unsafe { AsyncFd::register_with_interest(told.clone(), Interest::READABLE) }?;
         let (watched, count, changed) = (Mutex::default(), AtomicU64::new(0), Notify::new());
         let seen = Arc::new(Seen { told, watched, count, written, changed, hearing: Mutex::default() });
         let behind = Arc::downgrade(&seen);
@@ -86,18 +82,18 @@ impl Files {
                 }
             }
         });
-        Some(Files { seen, listening })
+        Ok(Watcher { seen, listening })
     }
 
     /// Watches these folders from now on, and no others.
-    pub(super) async fn watch(&self, folders: BTreeSet<PathBuf>) -> Outcome {
+    pub async fn watch(&self, folders: BTreeSet<PathBuf>) -> Outcome {
         let seen = self.seen.clone();
         let watching = tokio::task::spawn_blocking(move || seen.watched().watch(&seen.told, &folders)).await;
         watching.unwrap_or_default()
     }
 
     /// Ends when something was told since this was called last.
-    pub(super) async fn changed(&self) {
+    pub async fn changed(&self) {
         self.seen.changed.notified().await;
     }
 
@@ -107,7 +103,7 @@ impl Files {
     }
 }
 
-impl Drop for Files {
+impl Drop for Watcher {
     fn drop(&mut self) {
         self.listening.abort();
     }
@@ -142,7 +138,7 @@ impl Seen {
                 Err(Errno::INTR) => false,
                 // Whatever was lost, looking finds it.
                 Err(error) => {
-                    tracing::debug!(target: "hotcell::serve", %error, "what the system tells of files cannot be read");
+                    tracing::debug!(target: "hotcell::files", %error, "what the system tells of files cannot be read");
                     return true;
                 }
             };
@@ -194,19 +190,20 @@ impl Watched {
         let gone: Vec<PathBuf> = self
             .folders
             .iter()
-            .filter(|(folder, (_, known))| !folders.contains(*folder) || number(folder) != Some(*known))
+            .filter(|(folder, (_, known, _))| !folders.contains(*folder) || number(folder) != Some(*known))
             .map(|(folder, _)| folder.clone())
             .collect();
         for folder in gone {
-            if let Some((watch, _)) = self.folders.remove(&folder) {
+            if let Some((watch, ..)) = self.folders.remove(&folder) {
                 self.by_watch.remove(&watch);
                 // The system forgets by itself what was removed.
                 let _ = inotify::remove_watch(told, watch);
             }
         }
-        let mut outcome = Outcome { is_told: true, is_more: false };
+        let mut outcome = Outcome { is_told: true, ..Outcome::default() };
         for folder in folders {
-            if self.folders.contains_key(folder) {
+            if let Some((_, _, is_shared)) = self.folders.get(folder) {
+                outcome.is_told &= !is_shared;
                 continue;
             }
             let Some(number) = number(folder) else { continue };
@@ -221,8 +218,10 @@ impl Watched {
                 | WatchFlags::ONLYDIR;
             match inotify::add_watch(told, folder.as_path(), wanted) {
                 Ok(watch) => {
+                    let is_shared = is_shared(folder);
+                    outcome.is_told &= !is_shared;
                     outcome.is_more = true;
-                    self.folders.insert(folder.clone(), (watch, number));
+                    self.folders.insert(folder.clone(), (watch, number, is_shared));
                     self.by_watch.insert(watch, folder.clone());
                 }
                 // It was removed a moment ago.
@@ -230,17 +229,21 @@ impl Watched {
                 Err(error) => {
                     outcome.is_told = false;
                     if !std::mem::replace(&mut self.has_complained, true) {
-                        let folder = folder.display();
-                        tracing::warn!(
-                            target: "hotcell::serve", %folder, %error,
-                            "the system does not tell when files change; it is looked once a second"
-                        );
+                        outcome.refused = Some((folder.clone(), error.into()));
                     }
                 }
             }
         }
         outcome
     }
+}
+
+/// Whether a folder is on a file system that other machines write to as well: what they do is told to nobody here.
+fn is_shared(folder: &Path) -> bool {
+    // NFS, SMB (three versions), Ceph, AFS, Coda, 9P, and what programs or virtual machines hand in (FUSE).
+    let shared =
+        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x7375_7245, 0x0102_1997, 0x6573_5546];
+    rustix::fs::statfs(folder).is_ok_and(|found| shared.contains(&found.f_type))
 }
 
 /// The number of a folder in its file system; none if it is not there.

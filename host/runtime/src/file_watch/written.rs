@@ -15,7 +15,7 @@ type Hear = Box<dyn Fn() + Send + Sync>;
 
 /// Files that somebody writes and has not closed, and when they did so last.
 #[derive(Default)]
-pub(crate) struct Written {
+pub struct Written {
     files: Mutex<HashMap<PathBuf, Instant>>,
     /// None where nothing is told
     hear: OnceLock<Hear>,
@@ -44,7 +44,7 @@ impl Written {
     }
 
     /// Those that somebody writes now, links followed, and how long that counts at most.
-    pub(super) fn now(&self) -> (BTreeSet<PathBuf>, Option<Duration>) {
+    pub fn now(&self) -> (BTreeSet<PathBuf>, Option<Duration>) {
         if let Some(hear) = self.hear.get() {
             hear();
         }
