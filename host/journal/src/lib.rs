@@ -15,7 +15,7 @@ mod ids;
 mod mail;
 mod memory;
 mod projection;
-
+mod rules;
 mod sqlite;
 mod store;
 mod timers;

@@ -18,9 +18,10 @@ use crate::calls::{RecordedCall, StoredCall};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::projection::RunStatus;
+use crate::rules::{answerable, choose, may_send, may_take};
 use crate::store::{
     Census, EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore,
-    RunWriter, Taken, answerable, choose, may_send, may_take,
+    RunWriter, Taken,
 };
 
 /// A store that lives as long as the process.

@@ -11,7 +11,8 @@ use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact};
 use crate::ids::RunId;
 use crate::projection::RunStatus;
-use crate::store::{JournalError, RunWriter, answerable};
+use crate::rules::answerable;
+use crate::store::{JournalError, RunWriter};
 
 /// Writes to a run, until somebody else takes it.
 pub(super) struct Writer {

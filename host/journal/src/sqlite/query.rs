@@ -10,7 +10,8 @@ use super::rows::{OUTCOME, SUMMARY, is_damage, microseconds, page, summary};
 use crate::entry::Fact;
 use crate::ids::RunId;
 use crate::projection::RunStatus;
-use crate::store::{EntryPage, JournalError, RunPage, RunQuery, RunRecord, RunSummary, choose};
+use crate::rules::choose;
+use crate::store::{EntryPage, JournalError, RunPage, RunQuery, RunRecord, RunSummary};
 
 /// The number of a run.
 pub(super) fn number(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {

@@ -10,7 +10,8 @@ use super::rows::{self, history, microseconds, unread};
 use crate::entry::{Entry, Fact};
 use crate::ids::RunId;
 use crate::projection::RunStatus;
-use crate::store::{JournalError, answerable, may_send};
+use crate::rules::{answerable, may_send};
+use crate::store::JournalError;
 
 impl Shared {
     /// Commits what is sent to a run. A run that nobody works on is cancelled or paused by that.

@@ -11,7 +11,8 @@ use super::rows::{self, history, insert};
 use super::writer::Writer;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
-use crate::store::{JournalError, Taken, may_take};
+use crate::rules::may_take;
+use crate::store::{JournalError, Taken};
 
 impl Shared {
     /// The pipe by which this process is woken.
