@@ -6,6 +6,7 @@
 
 mod connections;
 mod error;
+mod permit;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotcell_budget::{Account, Budget, BudgetScope, Usage};
-use hotcell_cells::policy::{Decision, Request, decide, decide_url};
-use hotcell_cells::{Denial, Grants};
-use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
+use hotcell_cells::Grants;
+use hotcell_dialects::{DeclaredServer, ServerState};
 use hotcell_engine::{CallError, CallReport, Clock};
 use hotcell_graph::ir::Retry;
-use hotcell_mcp::{FailedExchange, Limits, McpError, ServerSettings, TlsFiles, ToolReply, Transport};
+use hotcell_mcp::{FailedExchange, McpError, ServerSettings, ToolReply, Transport};
 use hotcell_models::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,7 +26,6 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-use crate::key_files::key_file;
 use crate::permissions::Permissions;
 use crate::revision::sources::Sources;
 use crate::server_keys::ServerKeys;
@@ -34,6 +33,7 @@ use crate::servers::connections::{ConnectError, Connected};
 pub(crate) use crate::servers::connections::{Connections, ThreadError};
 use crate::servers::error::ServerError;
 pub(crate) use crate::servers::error::{ServersFileError, UnreadServers};
+use crate::servers::permit::{CallTerms, full_name, may_reach, permit, settings_of};
 
 /// The file that names servers.
 pub(crate) const SERVERS_FILE: &str = "mcp.json";
@@ -41,9 +41,6 @@ pub(crate) const SERVERS_FILE: &str = "mcp.json";
 pub(crate) const PREFIX: &str = "mcp:";
 /// What is granted to a server, and what would be if the operator trusted it.
 pub(crate) type Granted = (Arc<Grants>, Arc<Grants>);
-
-/// How long one call may take.
-const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why an attempt to call a function came to no answer.
 #[derive(Debug, Error)]
@@ -400,84 +397,4 @@ impl AgentServers {
 /// The server and the function of a full name.
 fn split(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.split_once('/')
-}
-
-/// How a server that a file in `folder` describes is reached; the error is what is wrong with the description.
-fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Result<ServerSettings, ServerError> {
-    let within = |file: &str| {
-        key_file(folder, file, grants, &format!("{PREFIX}{}", server.name))
-            .map_err(|cause| ServerError::KeyFile { server: server.name.clone(), cause: Arc::new(cause) })
-    };
-    let transport = match &server.way {
-        ServerWay::Program { command, arguments, environment, folder } => Transport::Stdio {
-            command: command.clone(),
-            args: arguments.clone(),
-            env: environment.iter().cloned().collect(),
-            cwd: folder.as_ref().map(PathBuf::from),
-        },
-        ServerWay::Service { url, headers, events, tls } => {
-            let url = url.parse().map_err(|cause| ServerError::Url { server: server.name.clone(), cause })?;
-            let tls = match tls {
-                Some(tls) => TlsFiles {
-                    ca_file: Some(within(&tls.ca_file)?),
-                    client_certificate: Some(within(&tls.certificate_file)?),
-                    client_key: Some(within(&tls.key_file)?),
-                },
-                None => TlsFiles::default(),
-            };
-            let headers = headers.iter().cloned().collect();
-            match events {
-                true => Transport::Sse { url, headers, tls },
-                false => Transport::StreamableHttp { url, headers, tls },
-            }
-        }
-    };
-    Ok(ServerSettings { name: server.name.clone(), transport, limits: Limits::default() })
-}
-
-/// How the functions of a server are shown and called, as far as somebody said it.
-#[derive(Default)]
-struct CallTerms {
-    prefix: String,
-    timeout: Option<Duration>,
-    retry: Option<Retry>,
-}
-
-/// A server that may be used; the error says what would allow it.
-fn permit(
-    settings: ServerSettings,
-    terms: CallTerms,
-    grants: &impl Fn(&str) -> Granted,
-) -> Result<Arc<Reachable>, ServerError> {
-    let (grants, held_back) = grants(&full_name(&settings));
-    may_reach(&settings, &grants, &held_back)?;
-    let (connected, functions) = (Mutex::default(), OnceLock::new());
-    let keys = ServerKeys::of(&settings.transport);
-    let CallTerms { prefix, timeout, retry } = terms;
-    let timeout = timeout.unwrap_or(CALL_TIMEOUT);
-    Ok(Arc::new(Reachable { settings, keys, prefix, timeout, retry, grants, held_back, connected, functions }))
-}
-
-/// What grants to a server are given to.
-fn full_name(settings: &ServerSettings) -> String {
-    format!("{PREFIX}{}", settings.name)
-}
-
-/// Asks the policy whether a server may be used; the error says what would allow it.
-fn may_reach(settings: &ServerSettings, granted: &Grants, held_back: &Grants) -> Result<(), ServerError> {
-    let name = full_name(settings);
-    let decision = match &settings.transport {
-        Transport::Stdio { .. } => decide(granted, &Request::Process),
-        Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. } => {
-            decide_url(granted, url, "POST").ok_or_else(|| ServerError::NoWebServer(name.clone()))?
-        }
-    };
-    match decision {
-        Decision::Allow => Ok(()),
-        Decision::Deny(capability) => {
-            let held_back = capability.is_in(held_back);
-            let denial = Denial { held_back, ..Denial::new(name, capability) };
-            Err(ServerError::Denied { server: settings.name.clone(), denial })
-        }
-    }
 }
