@@ -1,5 +1,6 @@
 //! The host: what a process needs to load and run agents.
 
+mod answers;
 pub(crate) mod error;
 mod fork;
 pub(crate) mod options;
