@@ -416,11 +416,26 @@ pub trait RunWriter: Send + Sync {
     /// [`JournalError::Expired`] and [`JournalError::NotKept`] (of the revision of [`Fact::Revised`]) apart.
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError>;
 
+    /// Appends entries as [`RunWriter::append`] does. Nothing outside of the run depends on them yet, so a store may put off
+    /// committing them until more is appended, [`RunWriter::catch_up`] or [`RunWriter::settled`] is called, or the writer is dropped.
+    /// Whoever calls this sees to it that one of them is called before the run waits for anything.
+    async fn append_later(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        self.append(entries).await
+    }
+
+    /// Has what was put off committed, without waiting until it is safe.
+    ///
+    /// # Errors
+    /// The error after which nothing can be appended any more, if it is found here.
+    fn catch_up(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Takes the recording of a call. It is committed with the next entries, or when the writer is dropped; nothing is wrong
     /// with a run whose recordings are lost.
     fn record(&self, call: RecordedCall);
 
-    /// Returns when everything that was appended is safe. Whoever lets something out of the process that follows from it
+    /// Returns when everything that was appended before the call is safe. Whoever lets something out of the process that follows from it
     /// waits for this.
     async fn settled(&self) -> Result<(), JournalError>;
 

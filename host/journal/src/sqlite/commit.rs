@@ -4,7 +4,8 @@
 //! transaction: many runs share its cost, and the wait for the disk, and no task of theirs is held up by either. What is refused
 //! before it wrote anything is no harm to the others. A transaction that fails otherwise is made again for each alone, so that
 //! each gets its own answer. (A savepoint for each would do, too, but at every one of them the index of texts goes to the file.)
-//! The only writer of a process commits by itself and pays for no other thread.
+//! The only writer of a process commits by itself and pays for no other thread. What may be put off waits in the same queue and
+//! wakes nobody: whoever commits next takes it along.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -116,21 +117,30 @@ impl Shared {
         }
     }
 
-    /// Commits something at once, after all that was handed over.
-    pub(super) fn commit_now(&self, mut work: Box<dyn Work>) {
+    /// Commits something at once, together with all that was handed over or put off before.
+    pub(super) fn commit_now(&self, work: Box<dyn Work>) {
         let mut connection = self.connection();
-        let mut outcomes = self.flush(&mut connection);
-        let outcome = self.alone(&mut connection, &mut *work);
-        outcomes.0.push((work, outcome));
+        self.put_off(work);
+        let outcomes = self.flush(&mut connection);
         drop(connection);
         drop(outcomes);
     }
 
+    /// Puts something behind all that waits to be committed, and wakes nobody for it.
+    pub(super) fn put_off(&self, work: Box<dyn Work>) {
+        self.queue.works().open.push(work);
+    }
+
     /// Hands something over, to be committed together with what others hand over, after all that was handed over before.
     fn hand_over(self: &Arc<Self>, work: Box<dyn Work>) {
+        self.put_off(work);
+        self.hurry();
+    }
+
+    /// Has what waits committed by the thread.
+    pub(super) fn hurry(self: &Arc<Self>) {
         let is_served = {
             let mut works = self.queue.works();
-            works.open.push(work);
             if !works.is_served {
                 let (queue, shared) = (self.queue.clone(), Arc::downgrade(self));
                 let thread = std::thread::Builder::new().name("journal-commit".to_owned());
@@ -266,6 +276,39 @@ mod tests {
         (rows.expect("read"), told)
     }
 
+    fn header() -> RunHeader {
+        RunHeader {
+            graph: "test".into(),
+            source: "test".into(),
+            digest: String::new(),
+            kept: false,
+            given: Default::default(),
+        }
+    }
+
+    fn fired() -> Entry {
+        Entry::of_run(Fact::TimerFired { node: "n".to_owned() })
+    }
+
+    #[tokio::test]
+    async fn what_is_put_off_is_committed_with_what_comes_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let writer = store.create(&header(), None).await.expect("begun");
+        let waiting = || store.shared.queue.works().open.len();
+        for put_off in 1..=2 {
+            writer.append_later(vec![fired()]).await.expect("put off");
+            assert_eq!(waiting(), put_off);
+        }
+        writer.append(vec![fired()]).await.expect("committed");
+        assert_eq!(waiting(), 0);
+        writer.append_later(vec![fired()]).await.expect("put off");
+        writer.catch_up().expect("committed");
+        assert_eq!(waiting(), 0);
+        let history = store.history(writer.run()).await.expect("read");
+        assert_eq!(history.whole().expect("whole").len(), 5);
+    }
+
     #[test]
     fn what_is_refused_harms_no_other_and_leaves_nothing() {
         let refused_at_once = [(Some("a"), false), (None, true), (Some("b"), false)];
@@ -284,21 +327,13 @@ mod tests {
     async fn a_run_is_settled_in_whichever_order_its_entries_are_told() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
-        let header = RunHeader {
-            graph: "test".into(),
-            source: "test".into(),
-            digest: String::new(),
-            kept: false,
-            given: Default::default(),
-        };
-        let writer = store.create(&header, None).await.expect("begun");
-        let _company = store.create(&header, None).await.expect("begun");
+        let writer = store.create(&header(), None).await.expect("begun");
+        let _company = store.create(&header(), None).await.expect("begun");
         let works = {
             // Nobody commits meanwhile.
             let connection = store.shared.connection();
             for _ in 0..2 {
-                let entry = Entry::of_run(Fact::TimerFired { node: "n".to_owned() });
-                let appended = pin!(writer.append(vec![entry])).poll(&mut Context::from_waker(Waker::noop()));
+                let appended = pin!(writer.append(vec![fired()])).poll(&mut Context::from_waker(Waker::noop()));
                 assert!(matches!(appended, Poll::Ready(Ok(()))), "it is on its way");
             }
             let mut works = std::mem::take(&mut store.shared.queue.works().open);

@@ -46,6 +46,8 @@ struct State {
     broken: Option<JournalError>,
     /// Whether the entry after which the run rests is on its way
     is_resting: bool,
+    /// Whether entries were put off that nobody was told to commit
+    is_behind: bool,
     is_released: bool,
 }
 
@@ -151,7 +153,8 @@ impl Writer {
         // What it was given beside its text is not looked at, and may be large.
         let given = header.given.get("input").map(|input| ("input".into(), input.clone())).into_iter().collect();
         let header = RunHeader { given, ..header.clone() };
-        let state = State { tail, calls: Vec::new(), broken: None, is_resting: false, is_released: false };
+        let state =
+            State { tail, calls: Vec::new(), broken: None, is_resting: false, is_behind: false, is_released: false };
         let (begun, order, state) = (Instant::now(), Mutex::default(), Arc::new(Mutex::new(state)));
         let committed = watch::Sender::new(tail.number);
         Writer { shared, id, number, header, worked, begun, order, state, committed }
@@ -164,8 +167,9 @@ impl Writer {
     }
 
     /// Numbers the entries and commits them or hands them over, in one step, so that they are committed in the order of their
-    /// numbers. What may be refused while others add to the run is committed at once, since a refusal takes numbers back.
-    fn add(&self, entries: Vec<Entry>) -> Result<Added, JournalError> {
+    /// numbers. What may be refused while others add to the run is committed at once, since a refusal takes numbers back. What
+    /// `may_be_put_off` waits for whoever commits next.
+    fn add(&self, entries: Vec<Entry>, may_be_put_off: bool) -> Result<Added, JournalError> {
         let _order = locked(&self.order);
         let ended = entries.iter().rev().find(|entry| entry.fact.is_rest());
         let rests = ended.is_some();
@@ -192,11 +196,25 @@ impl Writer {
         };
         let numbered = add.before.number + add.addition.rows.len() as u64;
         let is_small = add.addition.bytes() <= SMALL;
+        let need_not_be_awaited =
+            !may_be_refused && !rests && is_small && numbered.saturating_sub(*self.committed.borrow()) <= ON_THEIR_WAY;
+        // Nobody commits for a run that is over.
+        if may_be_put_off && need_not_be_awaited && !self.state().is_released {
+            self.shared.put_off(add);
+            self.state().is_behind = true;
+            return Ok(Added::OnItsWay);
+        }
         let is_handed_over = !may_be_refused && self.shared.writers.are_several();
         self.shared.commit(add, is_handed_over);
-        let is_on_its_way =
-            is_handed_over && !rests && is_small && numbered.saturating_sub(*self.committed.borrow()) <= ON_THEIR_WAY;
+        let is_on_its_way = is_handed_over && need_not_be_awaited;
         Ok(if is_on_its_way { Added::OnItsWay } else { Added::ToBeAwaited(outcome) })
+    }
+
+    async fn append_when(&self, entries: Vec<Entry>, may_be_put_off: bool) -> Result<(), JournalError> {
+        match self.add(entries, may_be_put_off)? {
+            Added::OnItsWay => Ok(()),
+            Added::ToBeAwaited(outcome) => outcome.await.map_err(|_| self.shared.gone())?,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -288,10 +306,25 @@ impl RunWriter for Writer {
     }
 
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
-        match self.add(entries)? {
-            Added::OnItsWay => Ok(()),
-            Added::ToBeAwaited(outcome) => outcome.await.map_err(|_| self.shared.gone())?,
+        self.append_when(entries, false).await
+    }
+
+    async fn append_later(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        self.append_when(entries, true).await
+    }
+
+    fn catch_up(&self) -> Result<(), JournalError> {
+        // Whoever adds entries now has put them into the queue when this is had.
+        let _order = locked(&self.order);
+        if !std::mem::take(&mut self.state().is_behind) {
+            return Ok(());
         }
+        if self.shared.writers.are_several() {
+            self.shared.hurry();
+            return Ok(());
+        }
+        self.shared.commit_waiting();
+        self.state().broken.clone().map_or(Ok(()), Err)
     }
 
     fn record(&self, call: RecordedCall) {
@@ -300,13 +333,17 @@ impl RunWriter for Writer {
 
     async fn settled(&self) -> Result<(), JournalError> {
         let mut committed = self.committed.subscribe();
+        // What others add from now on may be put off again.
+        let appended = self.state().tail.number;
+        self.catch_up()?;
         loop {
             {
                 let state = self.state();
                 if let Some(error) = &state.broken {
                     return Err(error.clone());
                 }
-                if *committed.borrow_and_update() >= state.tail.number {
+                // Entries that were refused have given their numbers back.
+                if *committed.borrow_and_update() >= appended.min(state.tail.number) {
                     return Ok(());
                 }
             }

@@ -517,3 +517,32 @@ async fn a_run_is_paused_again_and_again_and_goes_on_when_somebody_resumes_it() 
         assert!(matches!(late, Err(JournalError::Ended { .. })), "{late:?}");
     }
 }
+
+#[tokio::test]
+async fn what_was_put_off_is_there_in_its_order_and_is_not_lost() {
+    let desk = Desk::new();
+    for store in desk.stores() {
+        for has_company in [false, true] {
+            let company = store.create(&header("company"), None).await.expect("created");
+            let company = has_company.then_some(company);
+            let writer = store.create(&header("a"), None).await.expect("created");
+            let run = writer.run().clone();
+            for number in 1..=200 {
+                writer.append_later(vec![turn(number)]).await.expect("added");
+            }
+            writer.settled().await.expect("safe");
+            assert_eq!(facts(&*store, &run).await.len(), 201);
+
+            writer.append_later(vec![turn(201)]).await.expect("added");
+            writer.append(vec![asked(202, 0)]).await.expect("added");
+            writer.settled().await.expect("safe");
+            let last = facts(&*store, &run).await.pop();
+            assert!(matches!(last, Some(Fact::Asked { .. })), "{last:?}");
+
+            writer.append_later(vec![turn(202)]).await.expect("added");
+            drop(writer);
+            assert_eq!(facts(&*store, &run).await.len(), 204);
+            drop(company);
+        }
+    }
+}
