@@ -20,8 +20,8 @@ use hotcell_journal::{Entry, Fact, JournalError, NodeFailure, RunStore, Write};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use self::turns::Finished;
-use self::waiting::{Inbox, LONGEST_WAIT, receive, until, until_time};
+use self::turns::{Finished, can_be_repeated};
+use self::waiting::{Inbox, LONGEST_WAIT, catch_up, receive, until, until_time};
 use crate::context::RunContext;
 use crate::event::Event;
 use crate::outcome::{Outcome, Part, RunError};
@@ -192,6 +192,9 @@ impl Drive {
                 && self.has_place()
                 && let Some(start) = self.queue.pop_front()
             {
+                if !can_be_repeated(&self.graph.node(start.node).action) {
+                    self.context.writer.catch_up()?;
+                }
                 self.begin(start);
             }
             if let Some(exceeded) = exceeded
@@ -253,6 +256,8 @@ impl Drive {
                 () = until_time(&*clock, question.map(|(_, at)| at)) => continue,
                 finished = self.running.next(), if self.in_flight > 0 => finished,
                 () = idle.changed.notified() => continue,
+                // Last: nothing can be done now, and whoever looks at the run sees all that was done.
+                Err(error) = catch_up(&self.context) => return Err(error.into()),
             };
             drop(waits);
             let Some(finished) = finished else { continue };

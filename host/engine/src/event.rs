@@ -184,7 +184,7 @@ pub enum Event<'a> {
         /// What happened
         within: &'a Event<'a>,
     },
-    /// A node's turn is over and committed
+    /// A node's turn is over and appended to the journal
     NodeCompleted {
         /// The node's id
         node: &'a str,

@@ -40,6 +40,20 @@ impl Lease {
         let (written, recorded) = (AtomicU64::new(weight(history)), AtomicU64::new(0));
         (Lease { writer, most, written, recorded, redaction, _gone: sender }, gone)
     }
+
+    /// The entries as the journal gets them, if the run may write so much.
+    fn admit(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, JournalError> {
+        let more = weight(&entries);
+        let written = self.written.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        // How a run stands can always be said.
+        if written > self.most && !entries.iter().any(|entry| entry.fact.is_rest()) {
+            return Err(JournalError::Full { most: self.most });
+        }
+        Ok(match &self.redaction {
+            Some(redaction) => entries.into_iter().map(|entry| redaction.seal(entry)).collect(),
+            None => entries,
+        })
+    }
 }
 
 #[async_trait]
@@ -49,17 +63,15 @@ impl RunWriter for Lease {
     }
 
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
-        let more = weight(&entries);
-        let written = self.written.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        // How a run stands can always be said.
-        if written > self.most && !entries.iter().any(|entry| entry.fact.is_rest()) {
-            return Err(JournalError::Full { most: self.most });
-        }
-        let sealed = match &self.redaction {
-            Some(redaction) => entries.into_iter().map(|entry| redaction.seal(entry)).collect(),
-            None => entries,
-        };
-        self.writer.append(sealed).await
+        self.writer.append(self.admit(entries)?).await
+    }
+
+    async fn append_later(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        self.writer.append_later(self.admit(entries)?).await
+    }
+
+    fn catch_up(&self) -> Result<(), JournalError> {
+        self.writer.catch_up()
     }
 
     fn record(&self, call: RecordedCall) {

@@ -22,6 +22,8 @@ pub(crate) async fn tell(
     if is_of_step || !hooks.listens(point) {
         return Ok(None);
     }
+    // A hook may act outside: what it is told follows from all that was done before.
+    context.writer.catch_up()?;
     // Hooks are called where the graph is: in the run, or where a node called it.
     let (place, notes) = (context.base.clone().unwrap_or_default(), Notes::default());
     let site = context.site_at(&place, &notes);

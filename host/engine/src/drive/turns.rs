@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotcell_budget::Account;
 use hotcell_graph::State;
-use hotcell_graph::ir::{NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, NodeIndex, OnFailure};
 use hotcell_journal::{Completed, Entry, Fact, NodeFailure, Write};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,6 +15,7 @@ use crate::action::{Done, miss_node, run_node, unfit_node};
 use crate::clock::Counted;
 use crate::context::Interruption;
 use crate::event::Event;
+use crate::hook::HookPoint;
 use crate::outcome::{Outcome, RunError};
 use crate::schedule::{After, Route, Start};
 use crate::token::Turn;
@@ -46,6 +47,31 @@ struct Spent {
     shown: Vec<Write>,
     /// What kind of failure it failed with
     failure_kind: Option<String>,
+}
+
+/// Whether a turn of a node that does this can be begun again unnoticed after it was done: what it asks of the outside, or of
+/// agents and graphs within the run, has entries of its own.
+pub(super) fn can_be_repeated(action: &Action) -> bool {
+    match action {
+        Action::Pass
+        | Action::Compute(_)
+        | Action::Spread(_)
+        | Action::ReadValue(_)
+        | Action::Tool(_)
+        | Action::Call(_)
+        | Action::Fail(_)
+        | Action::Absent
+        | Action::End { .. } => true,
+        Action::Script(_)
+        | Action::Ask(_)
+        | Action::Map(_)
+        | Action::PluginNode(_)
+        | Action::LookUp(_)
+        | Action::Converse(_)
+        | Action::AnswerCalls(_)
+        | Action::LoadSkills(_)
+        | Action::Job(_) => false,
+    }
 }
 
 impl Drive {
@@ -164,7 +190,13 @@ impl Drive {
             self.context.remembered().failures.push(failure);
         }
         let entry = Entry { place, fact: Fact::Completed(completed.clone()) };
-        self.context.writer.append(vec![entry]).await?;
+        // Hooks would be told of a turn again that is begun again.
+        let hooks = &self.context.ports.hooks;
+        let is_told = hooks.listens(HookPoint::BeforeNode) || hooks.listens(HookPoint::AfterNode);
+        match can_be_repeated(&graph.node(node).action) && !is_told {
+            true => self.context.writer.append_later(vec![entry]).await?,
+            false => self.context.writer.append(vec![entry]).await?,
+        }
         if self.context.acting.is_none() {
             self.tell_completed(turn, &completed);
         }

@@ -63,6 +63,7 @@ impl Drive {
             let error = "no node is left to run and none has ended the run".to_owned();
             return Ok(Halt::At(Outcome::Failed { node: None, error }, self.schedule.state()));
         }
+        self.all_committed().await?;
         let mut state = self.schedule.state();
         let mut turns: Vec<&Turn> = self.waiting.keys().collect();
         turns.sort_unstable();
@@ -126,6 +127,7 @@ impl Drive {
 
     /// Begins a turn again that waited.
     pub(super) async fn again(&mut self, turn: Turn) -> Result<(), RunError> {
+        self.all_committed().await?;
         let (Some(inbox), Some(waiting)) = (&self.inbox, self.waiting.remove(&turn)) else { return Ok(()) };
         let entries = self.context.opened(inbox.store.history(&self.context.run).await?).whole()?;
         self.context.remembered().refresh(entries, turn);
@@ -133,6 +135,14 @@ impl Drive {
         let state = self.schedule.state_of(turn).unwrap_or_default();
         self.queue.push_back(Start { turn, node, visit, state, missed: Vec::new() });
         Ok(())
+    }
+
+    /// Waits until the entries of the run can be read, where it reads them itself.
+    async fn all_committed(&mut self) -> Result<(), JournalError> {
+        match self.inbox {
+            Some(_) => self.context.writer.settled().await,
+            None => Ok(()),
+        }
     }
 
     /// Waits for what was sent to the run.
@@ -155,6 +165,11 @@ pub(super) async fn until(clock: &dyn Clock, at: Option<Duration>) {
         Some(at) => clock.sleep(at.saturating_sub(clock.elapsed())).await,
         None => std::future::pending().await,
     }
+}
+
+/// Has what was put off committed, as a branch of what is waited for.
+pub(super) async fn catch_up(context: &RunContext) -> Result<(), JournalError> {
+    context.writer.catch_up()
 }
 
 /// What is sent to a run.
