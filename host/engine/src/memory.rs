@@ -18,20 +18,22 @@ use crate::token::Turn;
 pub(crate) struct Deed {
     pub(crate) kind: &'static str,
     pub(crate) subject: String,
+    /// Whether nobody outside can notice it, so that it may be done again until its answer is committed
+    pub(crate) is_unnoticed: bool,
 }
 
 impl Deed {
     /// What is done, by name, and what it is done with, of which a digest is kept.
     pub(crate) fn new(kind: &'static str, name: &str, with: &[&str]) -> Self {
         if with.is_empty() {
-            return Deed { kind, subject: name.to_owned() };
+            return Deed { kind, subject: name.to_owned(), is_unnoticed: false };
         }
         let mut digest = blake3::Hasher::new();
         for text in with {
             digest.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
         }
         let digest = digest.finalize().to_hex();
-        Deed { kind, subject: format!("{name} {}", &digest[..16]) }
+        Deed { kind, subject: format!("{name} {}", &digest[..16]), is_unnoticed: false }
     }
 }
 

@@ -294,6 +294,12 @@ pub trait Tools: Send + Sync {
         false
     }
 
+    /// Whether a call of a tool touches nothing outside of itself and is given nothing by it, so that nobody notices if it is
+    /// made twice.
+    fn is_closed(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Calls a tool; the answer is JSON text.
     async fn call(&self, call: ToolCall<'_>) -> CallReport;
 

@@ -171,7 +171,8 @@ impl NodeTurn {
     }
 
     /// The committed answer of an effect, or `perform`'s answer, which is committed with what was used for it before it is
-    /// returned. A failure is committed, too; it is not remembered, because it ends the turn.
+    /// returned; that of a deed that nobody notices is committed before anything outside follows from it. A failure is
+    /// committed, too; it is not remembered, because it ends the turn.
     pub(crate) async fn effect<F>(
         &mut self,
         deed: Deed,
@@ -184,16 +185,24 @@ impl NodeTurn {
             return Ok(answer);
         }
         let number = self.next_number();
-        // What leaves follows from everything that was committed before.
-        self.context.writer.settled().await?;
+        if !deed.is_unnoticed {
+            // What leaves follows from everything that was committed before.
+            self.context.writer.settled().await?;
+        }
         let (account, result) = perform(self.context.clone()).await;
         self.recorded += account.clone();
         self.stop_if_withheld().await?;
-        let Deed { kind, subject } = deed;
+        let Deed { kind, subject, is_unnoticed } = deed;
         match result {
             Ok(answer) => {
-                self.commit(Fact::Effect { number, kind: kind.to_owned(), subject, answer: answer.clone(), account })
-                    .await?;
+                let fact = Fact::Effect { number, kind: kind.to_owned(), subject, answer: answer.clone(), account };
+                match is_unnoticed {
+                    true => {
+                        let entry = Entry { place: self.place.clone(), fact };
+                        self.context.writer.append_later(vec![entry]).await?;
+                    }
+                    false => self.commit(fact).await?,
+                }
                 Ok(answer)
             }
             Err(stop) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
-use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
+use hotcell_cells::{Cell, Grants, ServiceError, ServiceReply, Services, Terms};
 use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, PortError, ToolCall, Tools};
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
@@ -173,6 +173,18 @@ impl Tools for AgentTools {
 
     fn is_unsealed(&self, name: &str) -> bool {
         self.functions.has(name)
+    }
+
+    fn is_closed(&self, name: &str) -> bool {
+        if self.functions.has(name) {
+            return false;
+        }
+        let name = &*self.resolve(name);
+        if AgentComponents::is_tool(name) || AgentServers::is_function(name) || PythonTools::is_function(name) {
+            return false;
+        }
+        // What is taken away from these grants before the call cannot add anything.
+        self.registry.tool(name).is_ok_and(|found| *found.registered.terms.grants == Grants::default())
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {

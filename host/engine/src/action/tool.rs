@@ -115,7 +115,7 @@ pub(super) async fn call_to_the_end(
     loop {
         let (node, site) = (turn.node.clone(), permits.site(turn));
         let with: Vec<&str> = std::iter::once(arguments).chain(answers.iter().map(String::as_str)).collect();
-        let deed = Deed::new("tool", tool, &with);
+        let deed = Deed { is_unnoticed: is_unnoticed(&turn.context, tool), ..Deed::new("tool", tool, &with) };
         let outcome = turn
             .effect(deed, |context| {
                 let (answers, state) = (&answers, state.clone());
@@ -153,6 +153,15 @@ pub(super) async fn call_to_the_end(
             None => return Ok(Ok(entry("value").unwrap_or_default())),
         }
     }
+}
+
+/// Whether nobody notices a call of a tool: the tool touches nothing, is granted nothing on the way, and no hook is told.
+fn is_unnoticed(context: &RunContext, tool: &str) -> bool {
+    let (tools, hooks) = (&context.ports.tools, &context.ports.hooks);
+    tools.is_closed(tool)
+        && !tools.asks_denials()
+        && !hooks.listens(HookPoint::BeforeToolCall)
+        && !hooks.listens(HookPoint::AfterToolCall)
 }
 
 /// Calls a tool that may take no longer than `limit`; none if it does.
