@@ -1,6 +1,7 @@
 //! Names of runs, and of the places in them that entries are about.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -40,23 +41,24 @@ impl fmt::Display for RunId {
 
 /// What an entry is about: the run itself (the empty path), the turn of a node (`7`), a part of it that has effects of its own
 /// (`7.2`), the turn of a node of a graph that was called there (`7.agent0.3`), or a step of the node's own work (`7.loop.2`).
+/// Clones are the same text: a turn has a dozen of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EntryPath(String);
+pub struct EntryPath(Arc<str>);
 
 impl EntryPath {
     /// The run itself.
     pub fn of_run() -> Self {
-        EntryPath(String::new())
+        EntryPath::default()
     }
 
     /// The turn of a node of the run's own graph.
     pub fn of_turn(turn: u64) -> Self {
-        EntryPath(turn.to_string())
+        EntryPath(turn.to_string().into())
     }
 
     /// A part of what this path is about.
     pub fn within(&self, part: impl fmt::Display) -> Self {
-        EntryPath(format!("{}.{part}", self.0))
+        EntryPath(format!("{}.{part}", self.0).into())
     }
 
     /// Where the steps of an agent's loop are that is the work of a node.
@@ -77,12 +79,12 @@ impl EntryPath {
 
     /// The path of which this is a part; none for the turn of a run's own node.
     pub fn around(&self) -> Option<Self> {
-        self.0.rsplit_once('.').map(|(around, _)| EntryPath(around.to_owned()))
+        self.0.rsplit_once('.').map(|(around, _)| EntryPath(around.into()))
     }
 
     /// The part of this path that is within another one.
     pub fn strip(&self, around: &EntryPath) -> Option<&str> {
-        self.0.strip_prefix(&around.0)?.strip_prefix('.')
+        self.0.strip_prefix(around.as_str())?.strip_prefix('.')
     }
 
     /// The turn of the run's own node that this belongs to; none for the run itself.
@@ -107,7 +109,7 @@ impl EntryPath {
 
 impl From<String> for EntryPath {
     fn from(text: String) -> Self {
-        EntryPath(text)
+        EntryPath(text.into())
     }
 }
 
