@@ -105,6 +105,11 @@ impl Branch {
         Branch { order: Vec::new(), state, log: None }
     }
 
+    /// Whether what it writes is replayed where it meets others.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// Adds writes of a node that led to `state`.
     pub(crate) fn record(&mut self, node: NodeIndex, writes: Vec<Write>, state: State) {
         self.state = state;

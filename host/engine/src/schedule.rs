@@ -145,8 +145,29 @@ impl Schedule {
 
     /// The state of the branch whose turn this is.
     pub(crate) fn state_of(&self, turn: Turn) -> Option<State> {
+        self.branch_of(turn).map(|branch| branch.state.clone())
+    }
+
+    fn branch_of(&self, turn: Turn) -> Option<&Branch> {
         let running = |token: &&Token| matches!(token.place, Place::Running(_, running) if running == turn);
-        self.tokens.iter().find(running).map(|token| token.branch.state.clone())
+        self.tokens.iter().find(running).map(|token| &token.branch)
+    }
+
+    /// Whether the state that all branches share is still as it was when this turn began: what the turn led to is what
+    /// [`Schedule::fits`] would come to.
+    pub(crate) fn is_as_begun(&self, graph: &Graph, turn: Turn) -> bool {
+        let (Some(shared), None) = (&self.shared, &graph.scheduling.brought) else { return false };
+        self.branch_of(turn).is_some_and(|branch| branch.state.is_clone_of(shared))
+    }
+
+    /// Whether more of a turn is needed to complete it than the state that it led to: its writes.
+    pub(crate) fn needs_writes(&self, graph: &Graph, turn: Turn, after: &After) -> bool {
+        graph.scheduling.brought.is_some()
+            || match (&self.shared, after) {
+                (Some(_), After::Shared(_)) => false,
+                (Some(_), After::Own(_)) => true,
+                (None, _) => self.branch_of(turn).is_some_and(Branch::is_logged),
+            }
     }
 
     /// Whether what a turn writes goes with what other branches wrote meanwhile, where they share a state: that state with the
@@ -273,7 +294,7 @@ impl Schedule {
         Ok(Met { branch, round, from, brought })
     }
 
-    /// Takes a completed turn: its writes, the state they led to, and where it goes.
+    /// Takes a completed turn: its writes, if they are needed, the state they led to, and where it goes.
     /// Returns the ended branch's state if the run is over.
     pub(crate) fn complete(
         &mut self,

@@ -74,6 +74,11 @@ impl State {
         self.slots.insert(Slot(Arc::new(Written { key, order, value })), ());
     }
 
+    /// Whether this is a clone of the other one, and nothing was set in either since. Two that only say the same need not be.
+    pub fn is_clone_of(&self, other: &Self) -> bool {
+        self.next == other.next && self.slots.ptr_eq(&other.slots)
+    }
+
     /// The number of keys.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -127,7 +132,9 @@ mod tests {
             state.set(key.into(), value.into());
         }
         let before = state.clone();
+        assert!(state.is_clone_of(&before));
         state.set("a".into(), 4.into());
+        assert!(!state.is_clone_of(&before));
         state.set("d".into(), 5.into());
         let shown = |state: &State| Value::Object(state.to_object()).to_json();
         assert_eq!(shown(&state), r#"{"b":1,"a":4,"c":3,"d":5}"#);

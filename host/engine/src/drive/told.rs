@@ -1,7 +1,10 @@
 //! What hooks, observers and the log are told of a graph.
 
-use hotcell_graph::{State, Value};
-use hotcell_journal::Completed;
+use std::time::Duration;
+
+use hotcell_budget::Usage;
+use hotcell_graph::{Key, State, Value};
+use hotcell_journal::{Completed, EntryPath};
 
 use super::{Drive, RunRefused};
 use crate::context::{Interruption, RunContext};
@@ -11,6 +14,21 @@ use crate::outcome::Outcome;
 use crate::run_input::RunInput;
 use crate::telling;
 use crate::token::Turn;
+
+/// What is told of a turn that is over, once the entry has the rest.
+pub(super) struct Told {
+    next: Option<Vec<String>>,
+    failure: Option<String>,
+    elapsed: Duration,
+    usage: Usage,
+}
+
+impl Told {
+    pub(super) fn of(completed: &Completed) -> Self {
+        let Completed { next, failure, elapsed, account, .. } = completed;
+        Told { next: next.clone(), failure: failure.clone(), elapsed: *elapsed, usage: account.total() }
+    }
+}
 
 impl Drive {
     /// Tells hooks that a run begins, which they may refuse.
@@ -47,19 +65,20 @@ impl Drive {
         let _ = telling::tell(&context, &mut self.account, HookPoint::AfterRun, event).await;
     }
 
-    pub(super) fn tell_completed(&self, turn: Turn, completed: &Completed) {
-        let (graph, id) = (&self.graph, &completed.node);
+    pub(super) fn tell_completed(&self, id: &Key, turn: Turn, place: &EntryPath, told: &Told) {
+        let graph = &self.graph;
+        let Told { next, failure, elapsed, usage } = told;
         self.emit(&Event::NodeCompleted {
             node: id,
             turn,
-            next: completed.next.as_deref().unwrap_or_default(),
-            failure: completed.failure.as_deref(),
-            elapsed: completed.elapsed,
-            usage: &completed.account.total(),
-            place: self.context.place_of(turn).as_str(),
+            next: next.as_deref().unwrap_or_default(),
+            failure: failure.as_deref(),
+            elapsed: *elapsed,
+            usage,
+            place: place.as_str(),
         });
-        tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
-        if let Some(failure) = &completed.failure {
+        tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {next:?}", graph.name);
+        if let Some(failure) = failure {
             let failure = self.context.shown(failure);
             tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use hotcell_budget::Account;
 use hotcell_graph::State;
 use hotcell_graph::ir::{Action, NodeIndex, OnFailure};
-use hotcell_journal::{Completed, Entry, Fact, NodeFailure, Write};
+use hotcell_journal::{Completed, Entry, EntryPath, Fact, NodeFailure, Write};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::told::log_state;
+use super::told::{Told, log_state};
 use super::waiting::show;
 use super::{Drive, Waiting};
 use crate::action::{Done, miss_node, run_node, unfit_node};
@@ -24,6 +24,7 @@ use crate::turn::NodeTurn;
 /// What came of a turn.
 pub(super) struct Finished {
     turn: Turn,
+    place: EntryPath,
     node: NodeIndex,
     visit: u32,
     /// When it began, on the clock of the run
@@ -79,21 +80,21 @@ impl Drive {
         let graph = self.graph.clone();
         let node = graph.node(start.node);
         let acting = self.context.acting.clone();
+        let at = self.context.place_of(start.turn);
         if acting.is_none() {
-            let place = self.context.place_of(start.turn);
-            let (turn, visit, place, agent) =
-                (start.turn, start.visit, place.as_str(), node.agent().map(|name| &**name));
+            let (turn, visit, place, agent) = (start.turn, start.visit, at.as_str(), node.agent().map(|name| &**name));
             self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn, visit, place, agent });
         }
         if graph.log_state && tracing::enabled!(target: "hotcell::graph", tracing::Level::DEBUG) {
             log_state(&self.context, &graph.name, &node.id, &start.state);
         }
         let name = acting.as_ref().map_or(node.speaks_as(), |acting| &acting.node).clone();
-        let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), name);
+        let mut turn = NodeTurn::new(self.context.clone(), at.clone(), name);
         turn.idle = Some(self.context.idle.clone());
         let asks = node.may_ask();
         let Start { turn: number, node, visit, state, missed } = start;
         let working = self.context.ports.clock.working();
+        let place = at.clone();
         let work = async move {
             let begun = turn.context.ports.clock.elapsed();
             let result = match missed.is_empty() {
@@ -102,7 +103,7 @@ impl Drive {
             };
             let NodeTurn { before, account, recorded, shown, failure_kind, .. } = turn;
             let spent = Spent { before, account, recorded, shown, failure_kind };
-            Finished { turn: number, node, visit, begun, spent, result, _working: working }
+            Finished { turn: number, place: at, node, visit, begun, spent, result, _working: working }
         };
         // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
         // the other, so that they ask in their order.
@@ -115,7 +116,7 @@ impl Drive {
                 task.await.unwrap_or_else(|error| {
                     let result = Err(Interruption::Failed(format!("the node's task was lost: {error}")));
                     let (begun, spent, working) = (clock.elapsed(), Spent::default(), clock.working());
-                    Finished { turn: number, node, visit, begun, spent, result, _working: working }
+                    Finished { turn: number, place, node, visit, begun, spent, result, _working: working }
                 })
             }));
         }
@@ -123,7 +124,7 @@ impl Drive {
     }
 
     pub(super) async fn complete(&mut self, finished: Finished) -> Result<Option<(Outcome, State)>, RunError> {
-        let Finished { turn, node, visit, begun, spent, result, _working } = finished;
+        let Finished { turn, place, node, visit, begun, spent, result, _working } = finished;
         let elapsed = self.context.ports.clock.elapsed().saturating_sub(begun);
         let Spent { before, account: own, recorded, shown, failure_kind } = spent;
         self.account += before;
@@ -151,7 +152,6 @@ impl Drive {
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
                 let fact = Fact::Failed { number: None, error: reason.clone(), account: own };
-                let place = self.context.place_of(turn);
                 let entry = Entry { place: place.clone(), fact };
                 self.context.writer.append(vec![entry]).await?;
                 if self.context.acting.is_none() {
@@ -184,12 +184,17 @@ impl Drive {
             elapsed,
             account,
         };
-        let place = self.context.place_of(turn);
         self.note_failure(node, completed.failure.as_deref());
         if let Some(failure) = NodeFailure::of(&place, &completed) {
             self.context.remembered().failures.push(failure);
         }
-        let entry = Entry { place, fact: Fact::Completed(completed.clone()) };
+        let has_failed = completed.failure.is_some();
+        let after = shared.map_or(After::Own(done.state), After::Shared);
+        let needs_writes = self.schedule.needs_writes(&graph, turn, &after);
+        let writes = if needs_writes { completed.writes.clone() } else { Vec::new() };
+        let output = completed.output.clone();
+        let told = self.context.acting.is_none().then(|| Told::of(&completed));
+        let entry = Entry { place: place.clone(), fact: Fact::Completed(completed) };
         // Hooks would be told of a turn again that is begun again.
         let hooks = &self.context.ports.hooks;
         let is_told = hooks.listens(HookPoint::BeforeNode) || hooks.listens(HookPoint::AfterNode);
@@ -197,13 +202,11 @@ impl Drive {
             true => self.context.writer.append_later(vec![entry]).await?,
             false => self.context.writer.append(vec![entry]).await?,
         }
-        if self.context.acting.is_none() {
-            self.tell_completed(turn, &completed);
+        if let Some(told) = told {
+            self.tell_completed(id, turn, &place, &told);
         }
-        let (writes, has_failed) = (completed.writes, completed.failure.is_some());
-        let after = shared.map_or(After::Own(done.state), After::Shared);
         match self.schedule.complete(&graph, turn, writes, after, &done.route, has_failed) {
-            Ok(Some(state)) => Ok(Some((self.end(completed.output, &state), state))),
+            Ok(Some(state)) => Ok(Some((self.end(output, &state), state))),
             Ok(None) => Ok(None),
             Err(error) => Ok(Some((self.explain(error), self.schedule.state()))),
         }
@@ -212,6 +215,10 @@ impl Drive {
     /// What a turn gives, with the state that branches share after it, if they do. If its writes do not go with what other branches
     /// wrote meanwhile, it has failed, and its node says what follows: nothing of it is committed before.
     fn fitting(&self, turn: Turn, node: NodeIndex, done: Done) -> Result<(Done, Option<State>), Interruption> {
+        if self.schedule.is_as_begun(&self.graph, turn) {
+            let shared = done.state.clone();
+            return Ok((done, Some(shared)));
+        }
         let error = match self.schedule.fits(&self.graph, &done.writes) {
             Ok(shared) => return Ok((done, shared)),
             Err(error) => error,
