@@ -44,15 +44,18 @@ pub(super) fn fit(tool: &ToolSpec, mut inputs: Object, given: Arguments) -> Resu
     // A tool whose own schema is broken is not the caller's fault: its arguments go through.
     let Ok(schema) = JsonSchema::compiled(&tool.parameters) else { return Ok(inputs) };
     let mut value = serde_json::Value::from(&Value::Object(inputs.clone()));
-    if given == Arguments::LetIn
-        && let Some(object) = value.as_object_mut()
-    {
-        for name in schema.unexpected(&serde_json::Value::Object(object.clone())) {
-            object.shift_remove(&name);
-            inputs.remove(name.as_str());
+    let mut problems = schema.problems(&value, MAX_PROBLEMS);
+    // Nothing is unexpected where nothing is wrong.
+    if given == Arguments::LetIn && !problems.is_empty() {
+        let unexpected = schema.unexpected(&value);
+        if let Some(object) = value.as_object_mut().filter(|_| !unexpected.is_empty()) {
+            for name in &unexpected {
+                object.shift_remove(name);
+                inputs.remove(name);
+            }
+            problems = schema.problems(&value, MAX_PROBLEMS);
         }
     }
-    let problems = schema.problems(&value, MAX_PROBLEMS);
     if problems.is_empty() { Ok(inputs) } else { Err(ArgumentsError::Misfit(problems)) }
 }
 
