@@ -118,7 +118,8 @@ async fn once(
     let mut with_what = vec![*with, *inputs];
     with_what.extend(answers.iter().map(String::as_str));
     with_what.extend(callback.as_ref().and_then(|callback| callback.body));
-    let deed = Deed::new("plugin", &action.plugin_node, &with_what);
+    let is_unnoticed = action.kind == PluginNodeKind::Tool && tool::is_unnoticed(&turn.context, &action.plugin_node);
+    let deed = Deed { is_unnoticed, ..Deed::new("plugin", &action.plugin_node, &with_what) };
     turn.effect(deed, |context| async move {
         let mut used = Account::default();
         let denials = site.denials();

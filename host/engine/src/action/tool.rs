@@ -156,7 +156,7 @@ pub(super) async fn call_to_the_end(
 }
 
 /// Whether nobody notices a call of a tool: the tool touches nothing, is granted nothing on the way, and no hook is told.
-fn is_unnoticed(context: &RunContext, tool: &str) -> bool {
+pub(super) fn is_unnoticed(context: &RunContext, tool: &str) -> bool {
     let (tools, hooks) = (&context.ports.tools, &context.ports.hooks);
     tools.is_closed(tool)
         && !tools.asks_denials()

@@ -59,6 +59,7 @@ pub(super) fn can_be_repeated(action: &Action) -> bool {
         | Action::Spread(_)
         | Action::ReadValue(_)
         | Action::Tool(_)
+        | Action::PluginNode(_)
         | Action::Call(_)
         | Action::Fail(_)
         | Action::Absent
@@ -66,7 +67,6 @@ pub(super) fn can_be_repeated(action: &Action) -> bool {
         Action::Script(_)
         | Action::Ask(_)
         | Action::Map(_)
-        | Action::PluginNode(_)
         | Action::LookUp(_)
         | Action::Converse(_)
         | Action::AnswerCalls(_)
