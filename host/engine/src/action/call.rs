@@ -80,23 +80,23 @@ pub(super) async fn perform(
                 Err(missing) => Err(Interruption::Failed(format!("`inputs.{key}`: {missing}"))),
             };
             let inputs = inputs.iter().map(input).collect::<Result<Object, Interruption>>()?;
-            Given::answer(agent::consult(turn, agent, prompt, inputs).await?)
+            Given::answer(Box::pin(agent::consult(turn, agent, prompt, inputs)).await?)
         }
-        CallTarget::Loop(steps) => Given::answer(steps::run_loop(turn, steps, state).await?),
+        CallTarget::Loop(steps) => Given::answer(Box::pin(steps::run_loop(turn, steps, state)).await?),
     };
     let reports = matches!(&action.target, CallTarget::Loop(steps) if steps.agent.answer == LoopAnswer::Report);
     if let (true, Some(schema), Some(contract), Value::Object(report)) =
         (reports, &schema, &action.contract, &mut performed.answer)
     {
         let text = report.get(REPLY).map(|reply| reply.to_display().into_owned()).unwrap_or_default();
-        let value = fit(turn, contract, schema, text, state).await?;
+        let value = Box::pin(fit(turn, contract, schema, text, state)).await?;
         report.insert(REPLY, value);
         let Given { answer, writes, route, ends_branch } = performed;
         return Ok(Performed { answer: Some((action.bind, answer)), writes, route, ends_branch });
     }
     if let (Some(schema), Some(contract)) = (schema, &action.contract) {
         let text = performed.answer.to_display().into_owned();
-        performed.answer = fit(turn, contract, &schema, text, state).await?;
+        performed.answer = Box::pin(fit(turn, contract, &schema, text, state)).await?;
         if let Value::Object(object) = &performed.answer {
             let entry = |key: &Key| Some(Write { key: key.clone(), value: object.get(key)?.clone() });
             performed.writes.extend(contract.merge.iter().filter_map(entry));

@@ -30,7 +30,8 @@ pub(super) async fn perform(
 ) -> Result<Performed, Interruption> {
     let inputs = action.inputs.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
     let mut inputs = inputs.as_object().cloned().unwrap_or_default();
-    if action.tool.confirm && !may_call(turn, &action.tool.name, &Value::Object(inputs.clone())).await? {
+    // What asks somebody, a server or a graph has room of its own, as in `perform` of every action.
+    if action.tool.confirm && !Box::pin(may_call(turn, &action.tool.name, &Value::Object(inputs.clone()))).await? {
         return Err(Interruption::Failed(format!("tool `{}`: {NOT_ALLOWED}", action.tool.name)));
     }
     if action.arguments != Arguments::AsTheyAre
@@ -109,10 +110,10 @@ pub(super) async fn call(
 ) -> Result<Result<Value, ToolFailure>, Interruption> {
     match &tool.kind {
         ToolKind::Host(name) => host(turn, tool, name, inputs, state).await,
-        ToolKind::Client => client(turn, tool, inputs).await,
-        ToolKind::Web(request) => web(turn, tool, request, inputs).await,
+        ToolKind::Client => Box::pin(client(turn, tool, inputs)).await,
+        ToolKind::Web(request) => Box::pin(web(turn, tool, request, inputs)).await,
         ToolKind::Graph(nested) => {
-            let consulted = consult_graph(turn, tool, &nested.0, inputs, Heard::default()).await?;
+            let consulted = Box::pin(consult_graph(turn, tool, &nested.0, inputs, Heard::default())).await?;
             Ok(consulted.result)
         }
         ToolKind::Note(answer) => Ok(Ok(Value::from(*answer))),

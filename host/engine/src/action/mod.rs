@@ -241,24 +241,28 @@ pub(crate) fn run_item<'a>(
     })
 }
 
+/// Does the work of a node.
+///
+/// Every turn has room for the largest of these futures, and is moved to the heap with it. What asks people or models, runs a program or
+/// many nodes is large, and takes so long that room of its own costs nothing.
 async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State) -> Result<Performed, Interruption> {
     match &node.action {
         Action::Pass | Action::End { .. } => Ok(Performed::default()),
         Action::Fail(reason) => Err(Interruption::Failed(reason.clone())),
         Action::Absent => Err(Interruption::Failed("there is no such node".to_owned())),
-        Action::Script(action) => script::perform(turn, graph, node, action, state).await,
-        Action::Ask(action) => ask::perform(turn, action, state).await,
-        Action::Map(action) => map::perform(turn, graph, action, state).await,
+        Action::Script(action) => Box::pin(script::perform(turn, graph, node, action, state)).await,
+        Action::Ask(action) => Box::pin(ask::perform(turn, action, state)).await,
+        Action::Map(action) => Box::pin(map::perform(turn, graph, action, state)).await,
         Action::PluginNode(action) => plugin_node::perform(turn, node, action, state).await,
-        Action::LookUp(action) => look_up::perform(turn, action, state).await,
-        Action::Converse(action) => converse::perform(turn, graph, action, state).await,
-        Action::AnswerCalls(action) => answer_calls::perform(turn, graph, action, state).await,
-        Action::LoadSkills(action) => skills::perform(turn, graph, action, state).await,
+        Action::LookUp(action) => Box::pin(look_up::perform(turn, action, state)).await,
+        Action::Converse(action) => Box::pin(converse::perform(turn, graph, action, state)).await,
+        Action::AnswerCalls(action) => Box::pin(answer_calls::perform(turn, graph, action, state)).await,
+        Action::LoadSkills(action) => Box::pin(skills::perform(turn, graph, action, state)).await,
         Action::Spread(action) => spread::perform(action, state),
         Action::ReadValue(action) => read_value::perform(action, state),
         Action::Call(action) => call::perform(turn, node, action, state).await,
         Action::Tool(action) => defined::perform(turn, action, state).await,
-        Action::Job(action) => job::perform(turn, action, state).await,
+        Action::Job(action) => Box::pin(job::perform(turn, action, state)).await,
         Action::Compute(action) => compute::perform(turn, action, state),
     }
 }

@@ -28,9 +28,16 @@ impl Driven {
 }
 
 /// Drives a graph to its end, or to where it waits.
-pub(super) async fn drive(context: RunContext, state: State) -> Driven {
+///
+/// What is awaited is small: the context is on the heap before, and not in every future around.
+pub(super) fn drive(context: RunContext, state: State) -> impl Future<Output = Driven> {
     let drive_part = context.drive_part;
-    let Part { result, is_refused, failure_kind, used: account } = drive_part(Arc::new(context), state).await;
+    let part = drive_part(Arc::new(context), state);
+    async move { driven(part.await) }
+}
+
+fn driven(part: Part) -> Driven {
+    let Part { result, is_refused, failure_kind, used: account } = part;
     let (outcome, state) = match result {
         Ok(result) => result,
         Err(error) => return Driven { account, ..Driven::not_begun(error.into()) },

@@ -4,7 +4,7 @@
 //! further try is an effect of its own.
 
 use hotcell_budget::Account;
-use hotcell_graph::{Key, Object, Value};
+use hotcell_graph::{Key, List, Object, Value};
 use hotcell_journal::{EntryPath, Question};
 
 use crate::call_site::CallSite;
@@ -49,6 +49,11 @@ impl Permits {
     pub(super) async fn ask(&mut self, turn: &mut NodeTurn, outcome: &Value) -> Result<bool, Interruption> {
         let denied = outcome.as_object().and_then(|outcome| outcome.get(DENIED)).and_then(Value::as_list);
         let Some(denied) = denied else { return Ok(false) };
+        // Nearly every call was denied nothing, and has no room for questions.
+        Box::pin(self.ask_for(turn, denied)).await
+    }
+
+    async fn ask_for(&mut self, turn: &mut NodeTurn, denied: &List) -> Result<bool, Interruption> {
         let denied: Vec<Denied> = denied.iter().filter_map(read).take(MOST).collect();
         let mut is_made_again = false;
         for denied in denied {

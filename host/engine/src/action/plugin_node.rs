@@ -31,7 +31,7 @@ pub(super) async fn perform(
     let (with, inputs) = (text("with", &action.with)?, text("inputs", &action.inputs)?);
     let handed = Handed { action, with: &with, inputs: &inputs, state: SharedState::new(state.clone()) };
     let outcome = match action.kind {
-        PluginNodeKind::Callback => later(turn, &handed).await?,
+        PluginNodeKind::Callback => Box::pin(later(turn, &handed)).await?,
         PluginNodeKind::Node | PluginNodeKind::Tool | PluginNodeKind::Connector => with_answers(turn, &handed).await?,
     };
     if let Some(failure) = ToolFailure::of(&outcome) {
@@ -74,7 +74,7 @@ async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value,
         let Some(question) = entry(&outcome, "asks") else { return Ok(outcome) };
         let text = question.to_display().into_owned();
         let node = turn.node.to_string();
-        answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
+        answers.push(Box::pin(turn.ask(Question { node, text, ..Question::default() })).await?);
     }
 }
 

@@ -148,7 +148,7 @@ pub(super) async fn call_to_the_end(
         match entry("asks") {
             Some(question) => {
                 let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
-                answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
+                answers.push(Box::pin(turn.ask(Question { node, text, ..Question::default() })).await?);
             }
             None => return Ok(Ok(entry("value").unwrap_or_default())),
         }

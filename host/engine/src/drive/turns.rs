@@ -91,7 +91,9 @@ impl Drive {
         let name = acting.as_ref().map_or(node.speaks_as(), |acting| &acting.node).clone();
         let mut turn = NodeTurn::new(self.context.clone(), at.clone(), name);
         turn.idle = Some(self.context.idle.clone());
-        let asks = node.may_ask();
+        // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
+        // the other, so that they ask in their order.
+        let runs_here = self.in_flight == 0 || node.may_ask();
         let Start { turn: number, node, visit, state, missed } = start;
         let working = self.context.ports.clock.working();
         let place = at.clone();
@@ -105,9 +107,7 @@ impl Drive {
             let spent = Spent { before, account, recorded, shown, failure_kind };
             Finished { turn: number, place: at, node, visit, begun, spent, result, _working: working }
         };
-        // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
-        // the other, so that they ask in their order.
-        if self.in_flight == 0 || asks {
+        if runs_here {
             self.running.push(Box::pin(work));
         } else {
             let clock = self.context.ports.clock.clone();
