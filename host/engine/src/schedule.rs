@@ -3,6 +3,7 @@
 //! It is driven by what is committed alone: completed turns, and joins that have waited long enough. Feeding it the entries of a
 //! run in their order therefore leads to the very state in which the run was, which is how a run resumes.
 
+mod after;
 mod ready;
 
 use std::cell::OnceCell;
@@ -145,38 +146,12 @@ impl Schedule {
 
     /// The state of the branch whose turn this is.
     pub(crate) fn state_of(&self, turn: Turn) -> Option<State> {
-        self.branch_of(turn).map(|branch| branch.state.clone())
+        self.token_of(turn).map(|token| token.branch.state.clone())
     }
 
-    fn branch_of(&self, turn: Turn) -> Option<&Branch> {
-        let running = |token: &&Token| matches!(token.place, Place::Running(_, running) if running == turn);
-        self.tokens.iter().find(running).map(|token| &token.branch)
-    }
-
-    /// Whether the state that all branches share is still as it was when this turn began: what the turn led to is what
-    /// [`Schedule::fits`] would come to.
-    pub(crate) fn is_as_begun(&self, graph: &Graph, turn: Turn) -> bool {
-        let (Some(shared), None) = (&self.shared, &graph.scheduling.brought) else { return false };
-        self.branch_of(turn).is_some_and(|branch| branch.state.is_clone_of(shared))
-    }
-
-    /// Whether more of a turn is needed to complete it than the state that it led to: its writes.
-    pub(crate) fn needs_writes(&self, graph: &Graph, turn: Turn, after: &After) -> bool {
-        graph.scheduling.brought.is_some()
-            || match (&self.shared, after) {
-                (Some(_), After::Shared(_)) => false,
-                (Some(_), After::Own(_)) => true,
-                (None, _) => self.branch_of(turn).is_some_and(Branch::is_logged),
-            }
-    }
-
-    /// Whether what a turn writes goes with what other branches wrote meanwhile, where they share a state: that state with the
-    /// writes. It is that of the run once the turn is completed, unless another one is completed before.
-    pub(crate) fn fits(&self, graph: &Graph, writes: &[Write]) -> Result<Option<State>, WriteError> {
-        let Some(mut shared) = self.shared.clone() else { return Ok(None) };
-        let is_applied = |write: &&Write| graph.scheduling.brought.as_ref() != Some(&write.key);
-        writes.iter().filter(is_applied).try_for_each(|write| apply(graph, &mut shared, write))?;
-        Ok(Some(shared))
+    /// The branch whose turn this is.
+    fn token_of(&self, turn: Turn) -> Option<&Token> {
+        self.tokens.iter().find(|token| matches!(token.place, Place::Running(_, running) if running == turn))
     }
 
     /// The nodes that branches wait before.
@@ -261,7 +236,8 @@ impl Schedule {
         self.turns += 1;
         self.running += 1;
         self.failed.remove(&node);
-        self.tokens.push(Token::at(Place::Running(node, self.turns), branch, from, round));
+        let running = Token::at(Place::Running(node, self.turns), branch, from, round);
+        self.tokens.push(Token { shared: self.shared.clone(), ..running });
         Ok(Start { turn: self.turns, node, visit, state, missed })
     }
 
@@ -312,6 +288,7 @@ impl Schedule {
         let Some((at, node)) = found else { return Ok(None) };
         let mut token = self.tokens.swap_remove(at);
         self.running -= 1;
+        token.shared = None;
         token.from = Some(stands_for(graph, node));
         if let Some(key) = &graph.scheduling.brought {
             token.brings = writes.iter().rev().find(|write| write.key == *key).map(|write| write.value.clone());

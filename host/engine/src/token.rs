@@ -1,7 +1,7 @@
 //! Branches as the schedule sees them: where they are, and where they came from.
 
-use hotcell_graph::Value;
 use hotcell_graph::ir::NodeIndex;
+use hotcell_graph::{State, Value};
 
 use crate::branch::Branch;
 
@@ -27,6 +27,8 @@ impl Place {
 pub(crate) struct Token {
     pub(crate) branch: Branch,
     pub(crate) place: Place,
+    /// What all branches shared when its turn began; none before and after it, and where they share nothing
+    pub(crate) shared: Option<State>,
     /// The node that it came from; none where the run begins
     pub(crate) from: Option<NodeIndex>,
     /// How many nodes led here, each of which waited for the one before
@@ -47,6 +49,6 @@ impl Token {
 
     /// A branch at a place, which brings nothing along.
     pub(crate) fn at(place: Place, branch: Branch, from: Option<NodeIndex>, round: u32) -> Self {
-        Token { branch, place, from, round, brings: None, arrival: 0, is_waited_for: false }
+        Token { branch, place, shared: None, from, round, brings: None, arrival: 0, is_waited_for: false }
     }
 }

@@ -215,8 +215,7 @@ impl Drive {
     /// What a turn gives, with the state that branches share after it, if they do. If its writes do not go with what other branches
     /// wrote meanwhile, it has failed, and its node says what follows: nothing of it is committed before.
     fn fitting(&self, turn: Turn, node: NodeIndex, done: Done) -> Result<(Done, Option<State>), Interruption> {
-        if self.schedule.is_as_begun(&self.graph, turn) {
-            let shared = done.state.clone();
+        if let Some(shared) = self.schedule.led_to(&self.graph, turn, &done.state, &done.writes) {
             return Ok((done, Some(shared)));
         }
         let error = match self.schedule.fits(&self.graph, &done.writes) {

@@ -297,6 +297,31 @@ fn what_fits_the_shared_state_is_that_state_once_the_turn_is_completed() {
 }
 
 #[test]
+fn what_a_turn_led_to_is_shared_as_it_is_until_somebody_else_wrote() {
+    for brought in [None, Some("brought".into())] {
+        let mut shared = fan_in(|graph| from(graph, "a"), false);
+        shared.scheduling.sharing = Sharing::Shared;
+        shared.scheduling.brought = brought;
+        shared.reducers.insert("log".into(), Reducer::Append);
+        let mut run = Driven::new(shared);
+        run.done("split");
+        let start = run.take("b");
+        let mut writes = vec![Write { key: "log".into(), value: "b".into() }];
+        if run.graph.scheduling.brought.is_some() {
+            writes.push(Write { key: "brought".into(), value: "b".into() });
+        }
+        let mut state = start.state;
+        writes.iter().for_each(|write| crate::branch::apply(&run.graph, &mut state, write).expect("writes"));
+        let fits = run.schedule.fits(&run.graph, &writes).expect("they fit").expect("it is shared");
+        let led = run.schedule.led_to(&run.graph, start.turn, &state, &writes).expect("nobody else wrote");
+        assert_eq!(led.to_object(), fits.to_object());
+        assert_eq!(led.get("brought"), None);
+        run.leave("c", Vec::new(), vec![Write { key: "log".into(), value: "c".into() }], false);
+        assert!(run.schedule.led_to(&run.graph, start.turn, &state, &writes).is_none());
+    }
+}
+
+#[test]
 fn a_run_that_is_quiet_has_what_all_its_branches_wrote_whichever_was_last() {
     orders(&["a", "b", "c"], &mut |order| {
         let mut run = Driven::new(fan_in(|graph| from(graph, "a"), false));
