@@ -5,63 +5,63 @@ use std::time::{Duration, SystemTime};
 use hotcell_budget::Account;
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{Key, List, Object, Value};
+use serde::Serialize;
 
 use crate::entry::{ClientCall, Completed, Fact, Question, RunHeader, Write};
 
 /// The kind and the body of a fact, as two columns.
 pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
-    let mut body = Object::default();
+    let mut body = Body::default();
     let kind = match fact {
         Fact::Completed(completed) => {
-            body.insert("node", completed.node.as_str().into());
+            body.insert("node", completed.node.as_str());
             if !completed.writes.is_empty() {
-                let writes =
-                    completed.writes.iter().map(|write| pair(Value::Text(write.key.clone()), write.value.clone()));
-                body.insert("writes", Value::List(writes.collect()));
+                let writes = completed.writes.iter().map(|write| (&*write.key, &write.value));
+                body.insert("writes", writes.collect::<Vec<(&str, &Value)>>());
             }
             if let Some(next) = &completed.next {
-                body.insert("next", texts(next));
+                body.insert("next", next);
             }
             if let Some(output) = &completed.output {
-                body.insert("output", output.as_str().into());
+                body.insert("output", output.as_str());
             }
             if let Some(failure) = &completed.failure {
-                body.insert("failure", failure.as_str().into());
+                body.insert("failure", failure.as_str());
                 if let Some(kind) = &completed.failure_kind {
-                    body.insert("failure_kind", kind.as_str().into());
+                    body.insert("failure_kind", kind.as_str());
                 }
                 if completed.handled {
-                    body.insert("handled", true.into());
+                    body.insert("handled", true);
                 }
             }
             body.insert("us", number(completed.elapsed.as_micros() as u64));
-            insert_account(&mut body, &completed.account);
+            body.insert_account(&completed.account);
             "completed"
         }
         Fact::Effect { number: count, kind, subject, answer, account } => {
-            body.insert("number", number(u64::from(*count)));
-            body.insert("kind", kind.as_str().into());
+            body.insert("number", *count);
+            body.insert("kind", kind.as_str());
             if !subject.is_empty() {
-                body.insert("subject", subject.as_str().into());
+                body.insert("subject", subject.as_str());
             }
-            body.insert("answer", answer.clone());
-            insert_account(&mut body, account);
+            body.insert("answer", answer);
+            body.insert_account(account);
             "effect"
         }
         Fact::Failed { number: count, error, account } => {
             if let Some(count) = count {
-                body.insert("number", number(u64::from(*count)));
+                body.insert("number", *count);
             }
-            body.insert("error", error.as_str().into());
-            insert_account(&mut body, account);
+            body.insert("error", error.as_str());
+            body.insert_account(account);
             "failed"
         }
         Fact::Started(header) => {
-            body.insert("graph", header.graph.as_str().into());
-            body.insert("source", header.source.as_str().into());
-            body.insert("digest", header.digest.as_str().into());
+            body.insert("graph", header.graph.as_str());
+            body.insert("source", header.source.as_str());
+            body.insert("digest", header.digest.as_str());
             if header.kept {
-                body.insert("kept", Value::Bool(true));
+                body.insert("kept", true);
             }
             body.insert("given", Value::Object(header.given.clone()));
             "started"
@@ -70,11 +70,11 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
         Fact::Retried => "retried",
         Fact::Forked => "forked",
         Fact::Withheld { effect } => {
-            body.insert("effect", effect.as_str().into());
+            body.insert("effect", effect.as_str());
             "withheld"
         }
         Fact::Revised { digest } => {
-            body.insert("digest", digest.as_str().into());
+            body.insert("digest", digest.as_str());
             "revised"
         }
         Fact::Waiting => "waiting",
@@ -83,73 +83,73 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
         Fact::Cancelled => "cancelled",
         Fact::Ended { result, node } => {
             match result {
-                Ok(output) => body.insert("output", output.as_str().into()),
-                Err(error) => body.insert("error", error.as_str().into()),
+                Ok(output) => body.insert("output", output.as_str()),
+                Err(error) => body.insert("error", error.as_str()),
             }
             if let Some(node) = node {
-                body.insert("node", node.as_str().into());
+                body.insert("node", node.as_str());
             }
             "ended"
         }
         Fact::Attempt { attempt, error, account } => {
-            body.insert("number", number(u64::from(*attempt)));
-            body.insert("error", error.as_str().into());
-            insert_account(&mut body, account);
+            body.insert("number", *attempt);
+            body.insert("error", error.as_str());
+            body.insert_account(account);
             "attempt"
         }
         Fact::TimerSet { node, at } => {
-            body.insert("node", node.as_str().into());
+            body.insert("node", node.as_str());
             body.insert("at", time(*at));
             "timer-set"
         }
         Fact::TimerFired { node } => {
-            body.insert("node", node.as_str().into());
+            body.insert("node", node.as_str());
             "timer-fired"
         }
         Fact::Stopped { reason } => {
-            body.insert("reason", reason.as_str().into());
+            body.insert("reason", reason.as_str());
             "stopped"
         }
         Fact::Asked { number: count, question } => {
-            body.insert("number", number(u64::from(*count)));
-            body.insert("node", question.node.as_str().into());
-            body.insert("text", question.text.as_str().into());
-            body.insert("options", texts(&question.options));
+            body.insert("number", *count);
+            body.insert("node", question.node.as_str());
+            body.insert("text", question.text.as_str());
+            body.insert("options", &question.options);
             if let Some(default) = &question.default {
-                body.insert("default", default.as_str().into());
+                body.insert("default", default.as_str());
             }
             if let Some(call) = &question.call {
-                body.insert("tool", call.tool.as_str().into());
-                body.insert("arguments", call.arguments.clone());
+                body.insert("tool", call.tool.as_str());
+                body.insert("arguments", &call.arguments);
             }
             if let Some(seat) = &question.seat {
-                body.insert("seat", seat.as_str().into());
+                body.insert("seat", seat.as_str());
             }
             if let Some(expires) = question.expires {
                 body.insert("expires", time(expires));
             }
             if !question.operator_ids.is_empty() {
-                body.insert("operators", texts(&question.operator_ids));
+                body.insert("operators", &question.operator_ids);
             }
             if let Some(context) = &question.context {
-                body.insert("context", context.clone());
+                body.insert("context", context);
             }
             if let Some(denial) = &question.denial {
-                body.insert("denial", denial.clone());
+                body.insert("denial", denial);
             }
             "asked"
         }
         Fact::Expired { number: count } => {
-            body.insert("number", number(u64::from(*count)));
+            body.insert("number", *count);
             "expired"
         }
         Fact::Answered { number: count, text } => {
-            body.insert("number", number(u64::from(*count)));
-            body.insert("text", text.as_str().into());
+            body.insert("number", *count);
+            body.insert("text", text.as_str());
             "answered"
         }
     };
-    (kind, Value::Object(body).to_json())
+    (kind, body.into_text())
 }
 
 /// Reads back what [`encode`] wrote.
@@ -260,20 +260,45 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
     }
 }
 
-fn insert_account(body: &mut Object, account: &Account) {
-    if !account.is_empty()
-        && let Ok(usage) = serde_json::to_value(account)
-    {
-        body.insert("usage", Value::from(&usage));
+/// The body of an entry as it is written: a JSON object.
+#[derive(Default)]
+struct Body(Vec<u8>);
+
+impl Body {
+    /// Writes one more entry; its name has nothing in it that would have to be escaped.
+    fn insert(&mut self, name: &'static str, value: impl Serialize) {
+        let before = self.0.len();
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        // Texts, finite numbers and objects whose keys are texts can always be written.
+        if serde_json::to_writer(&mut self.0, &value).is_err() {
+            self.0.truncate(before);
+        }
+    }
+
+    fn insert_account(&mut self, account: &Account) {
+        if !account.is_empty() {
+            self.insert("usage", account);
+        }
+    }
+
+    fn into_text(mut self) -> String {
+        if self.0.is_empty() {
+            self.0.push(b'{');
+        }
+        self.0.push(b'}');
+        String::from_utf8(self.0).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
 
-fn number(value: u64) -> Value {
-    Value::from(i64::try_from(value).unwrap_or(i64::MAX))
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// A time, in microseconds.
-fn time(at: SystemTime) -> Value {
+fn time(at: SystemTime) -> i64 {
     number(at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as u64)
 }
 
@@ -284,14 +309,6 @@ fn read_time(body: &Object, key: &str) -> Option<SystemTime> {
         }
         _ => None,
     }
-}
-
-fn pair(left: Value, right: Value) -> Value {
-    Value::List([left, right].into_iter().collect())
-}
-
-fn texts(items: &[String]) -> Value {
-    Value::List(items.iter().map(|item| Value::from(item.as_str())).collect())
 }
 
 fn text_list(list: &List) -> Result<Vec<String>, &'static str> {
