@@ -132,7 +132,7 @@ impl Drive {
             failed: Vec::new(),
             is_pausing: false,
             worked: Duration::ZERO,
-            timings: Timings::new(&graph),
+            timings: Timings::none(),
             context,
             graph,
         }
@@ -141,7 +141,8 @@ impl Drive {
     /// A whole run, which receives what is sent to it. It was worked on for so long before.
     pub(crate) fn of_run(context: Arc<RunContext>, state: State, store: Arc<dyn RunStore>, worked: Duration) -> Self {
         let inbox = Inbox { store, worked, news: None };
-        Drive { inbox: Some(inbox), ..Drive::new(context, state) }
+        let timings = Timings::new(&context.graph);
+        Drive { inbox: Some(inbox), timings, ..Drive::new(context, state) }
     }
 
     /// Who used what for it. A turn that waits counts with what it has done so far.

@@ -328,26 +328,26 @@ pub(super) async fn run(caller: Arc<RunContext>, part: CalledGraph) -> Ended {
 
 /// What a graph is run with.
 fn prepare(caller: &RunContext, part: &CalledGraph) -> RunContext {
+    let mut inside = caller.part(part.base.clone());
     let observer = caller.ports.observer.clone();
-    let observer = Arc::new(Within { node: part.node.clone(), agent: part.graph.name.as_str().into(), observer });
-    let mut ports = caller.ports.clone();
-    ports.observer = observer;
-    let budget_scope = match &part.graph.limits.budget {
-        none if *none == RunBudget::default() => caller.budget_scope.clone(),
-        own => Arc::new(caller.budget_scope.part(own.clone(), caller.remembered().used_at(&part.base))),
-    };
-    RunContext {
-        graph: part.graph.clone(),
-        ports,
-        budget_scope,
-        asks_as: (!part.asks_by_way).then(|| caller.asks_as.clone().unwrap_or_else(|| part.node.clone())),
-        asks_within: match (part.asks_by_way, &caller.asks_within) {
-            (false, within) => within.clone(),
-            (true, None) => Some(part.node.clone()),
-            (true, Some(within)) => Some(format!("{within}.{}", part.node).into()),
-        },
-        ..caller.part(part.base.clone())
+    let agent = part.graph.name.as_str().into();
+    inside.ports.observer = Arc::new(Within { node: part.node.clone(), agent, observer });
+    inside.graph = part.graph.clone();
+    let own = &part.graph.limits.budget;
+    if *own != RunBudget::default() {
+        let used = caller.remembered().used_at(&part.base);
+        inside.budget_scope = Arc::new(caller.budget_scope.part(own.clone(), used));
     }
+    if part.asks_by_way {
+        inside.asks_as = None;
+        inside.asks_within = Some(match &caller.asks_within {
+            None => part.node.clone(),
+            Some(within) => format!("{within}.{}", part.node).into(),
+        });
+    } else {
+        inside.asks_as.get_or_insert_with(|| part.node.clone());
+    }
+    inside
 }
 
 /// What a graph has added to the conversation.
