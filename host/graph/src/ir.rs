@@ -18,6 +18,7 @@ mod job;
 mod limits;
 mod map;
 mod model;
+mod named;
 mod nested;
 mod next;
 mod node;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::named::Named;
 use super::transcript::{Transcript, messages_of};
 use super::typed::json_within;
 use super::{Composed, Drawn, Rendered, Typed};
@@ -222,20 +223,29 @@ impl Expression {
                 Ok(Value::Object(conversation::of_person(&answer.to_display())))
             }
             Expression::Key(key) => scope.lookup(key).cloned().ok_or_else(|| NoValue::Absent(format!("`{key}`"))),
-            Expression::Else(first, second) => match first.evaluate(scope) {
-                Err(NoValue::Absent(_)) => second.evaluate(scope),
-                other => other,
+            Expression::Else(first, second) => match first.named(scope) {
+                Named::There(value) => Ok(value.clone()),
+                Named::Absent => second.evaluate(scope),
+                Named::Made => match first.evaluate(scope) {
+                    Err(NoValue::Absent(_)) => second.evaluate(scope),
+                    other => other,
+                },
             },
             Expression::Has(key) => Ok(Value::Bool(scope.lookup(key).is_some_and(|value| *value != Value::Null))),
-            Expression::Entry(of, key) => match of.evaluate(scope)? {
-                Value::Object(object) => {
-                    object.get(key).cloned().ok_or_else(|| NoValue::Absent(format!("the entry `{key}`")))
+            Expression::Entry(of, key) => {
+                if let Named::There(value) = self.named(scope) {
+                    return Ok(value.clone());
                 }
-                other => Err(NoValue::Unfit(format!(
-                    "`{key}` is an entry of an object, and what was given is {}",
-                    other.a_kind()
-                ))),
-            },
+                match of.evaluate(scope)? {
+                    Value::Object(object) => {
+                        object.get(key).cloned().ok_or_else(|| NoValue::Absent(format!("the entry `{key}`")))
+                    }
+                    other => Err(NoValue::Unfit(format!(
+                        "`{key}` is an entry of an object, and what was given is {}",
+                        other.a_kind()
+                    ))),
+                }
+            }
             Expression::Typed(typed) => typed.evaluate(scope),
             Expression::Joined(parts) => {
                 let mut text = String::new();
