@@ -1,6 +1,7 @@
 //! What the engine needs from outside, as traits: cells, tools, people, observers. Models come as
 //! [`hotcell_models::Model`].
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -288,6 +289,11 @@ pub struct ToolCall<'a> {
 pub trait Tools: Send + Sync {
     /// What a model is told about a tool; `None` if there is no such tool.
     fn describe(&self, name: &str) -> Option<ToolSpec>;
+
+    /// The JSON schema of a tool's arguments; `None` if there is no such tool.
+    fn parameters(&self, name: &str) -> Option<Cow<'_, serde_json::Value>> {
+        self.describe(name).map(|spec| Cow::Owned(spec.parameters))
+    }
 
     /// Whether nothing around a tool limits what it may do: a function of the program that has the engine.
     fn is_unsealed(&self, _name: &str) -> bool {

@@ -171,6 +171,14 @@ impl Tools for AgentTools {
         })
     }
 
+    fn parameters(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let own = self.resolve(name);
+        if self.functions.has(name) || AgentServers::is_function(&own) || PythonTools::is_function(&own) {
+            return self.describe(name).map(|spec| Cow::Owned(spec.parameters));
+        }
+        Some(Cow::Borrowed(&self.registry.tool(&own).ok()?.tool.parameters))
+    }
+
     fn is_unsealed(&self, name: &str) -> bool {
         self.functions.has(name)
     }

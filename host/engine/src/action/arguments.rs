@@ -33,16 +33,20 @@ pub(super) fn parse_arguments(arguments: &str) -> Result<Object, ArgumentsError>
 
 /// Arguments that a model wrote must be a JSON object that fits the tool's parameters.
 pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), ArgumentsError> {
-    fit(tool, parse_arguments(arguments)?, Arguments::Checked).map(drop)
+    fit(&tool.parameters, parse_arguments(arguments)?, Arguments::Checked).map(drop)
 }
 
 /// What a tool is given of the inputs of a node, if it fits the tool's parameters.
-pub(super) fn fit(tool: &ToolSpec, mut inputs: Object, given: Arguments) -> Result<Object, ArgumentsError> {
+pub(super) fn fit(
+    parameters: &serde_json::Value,
+    mut inputs: Object,
+    given: Arguments,
+) -> Result<Object, ArgumentsError> {
     if given == Arguments::AsTheyAre {
         return Ok(inputs);
     }
     // A tool whose own schema is broken is not the caller's fault: its arguments go through.
-    let Ok(schema) = JsonSchema::compiled(&tool.parameters) else { return Ok(inputs) };
+    let Ok(schema) = JsonSchema::compiled(parameters) else { return Ok(inputs) };
     let mut value = serde_json::Value::from(&Value::Object(inputs.clone()));
     let mut problems = schema.problems(&value, MAX_PROBLEMS);
     // Nothing is unexpected where nothing is wrong.
@@ -66,9 +70,8 @@ mod tests {
     use super::*;
 
     fn given(parameters: serde_json::Value, inputs: serde_json::Value, given: Arguments) -> Result<String, String> {
-        let tool = ToolSpec { name: "t".into(), description: String::new(), parameters };
         let inputs = parse_arguments(&inputs.to_string()).map_err(|error| error.to_string())?;
-        fit(&tool, inputs, given).map(|object| Value::Object(object).to_json()).map_err(|error| error.to_string())
+        fit(&parameters, inputs, given).map(|object| Value::Object(object).to_json()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -37,9 +37,10 @@ pub(super) async fn perform(
     if action.arguments != Arguments::AsTheyAre
         && let ToolKind::Host(name) = &action.tool.kind
     {
-        let spec = turn.context.ports.tools.describe(name);
-        let spec = spec.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
-        inputs = arguments::fit(&spec, inputs, action.arguments).map_err(|problem| {
+        let tools = turn.context.ports.tools.clone();
+        let parameters = tools.parameters(name);
+        let parameters = parameters.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
+        inputs = arguments::fit(&parameters, inputs, action.arguments).map_err(|problem| {
             // The same arguments will not fit another time.
             turn.give_up();
             Interruption::Failed(format!("the arguments of the tool `{}` do not fit: {problem}", action.tool.name))
