@@ -53,26 +53,10 @@ struct Spent {
 /// Whether a turn of a node that does this can be begun again unnoticed after it was done: what it asks of the outside, or of
 /// agents and graphs within the run, has entries of its own.
 pub(super) fn can_be_repeated(action: &Action) -> bool {
-    match action {
-        Action::Pass
-        | Action::Compute(_)
-        | Action::Spread(_)
-        | Action::ReadValue(_)
-        | Action::Tool(_)
-        | Action::PluginNode(_)
-        | Action::Call(_)
-        | Action::Fail(_)
-        | Action::Absent
-        | Action::End { .. } => true,
-        Action::Script(_)
-        | Action::Ask(_)
-        | Action::Map(_)
-        | Action::LookUp(_)
-        | Action::Converse(_)
-        | Action::AnswerCalls(_)
-        | Action::LoadSkills(_)
-        | Action::Job(_) => false,
-    }
+    let has_entries = matches!(action, Action::Tool(_) | Action::PluginNode(_) | Action::Call(_));
+    has_entries
+        || matches!(action, Action::Pass | Action::Compute(_) | Action::Spread(_) | Action::ReadValue(_))
+        || matches!(action, Action::Fail(_) | Action::Absent | Action::End { .. })
 }
 
 impl Drive {
