@@ -14,6 +14,7 @@ mod growth;
 mod loops;
 mod parts;
 mod policies;
+mod put_off;
 mod redaction;
 mod refusals;
 mod resume;
