@@ -9,6 +9,7 @@ mod description;
 mod failure;
 mod manifest;
 mod new;
+mod places;
 mod project;
 mod schema;
 mod setup;
@@ -20,6 +21,7 @@ pub use build::{BuildError, BuildEvent, Built, Native, build, build_with, missin
 pub use component::{ComponentError, DESCRIPTION_SECTION};
 pub use manifest::ManifestError;
 pub use new::{NewError, NewPlugin, new};
+pub use places::source_places;
 pub use project::{Kind, Language, NameError, check_name};
 pub use setup::{SetupEvent, setup};
 pub use shared::Shared;

@@ -26,6 +26,10 @@ pub trait StateView: Send + Sync {
     fn all(&self) -> Arc<str>;
 }
 
+/// Says for offsets in the bytes of a component where in the source the code there comes from, such as `src/plugin.c:12:5`: one
+/// answer for each offset, and none where that is not known. It is asked when a call has trapped.
+pub type PlaceFinder = Arc<dyn Fn(&[u64]) -> Vec<Option<String>> + Send + Sync>;
+
 /// What every call carries, whatever it calls.
 #[derive(Clone)]
 pub struct Terms {
@@ -61,6 +65,8 @@ pub struct Terms {
     pub origin: Option<Arc<str>>,
     /// How servers over TLS and the host prove to each other who they are; none means as with any server.
     pub tls: Option<OwnTls>,
+    /// Says where in its author's source a component trapped, for those who work on it.
+    pub places: Option<PlaceFinder>,
 }
 
 impl fmt::Debug for Terms {
@@ -94,6 +100,7 @@ impl Terms {
             record: None,
             origin: None,
             tls: None,
+            places: None,
         }
     }
 }
@@ -234,6 +241,24 @@ pub enum GuestErrorKind {
     Other,
 }
 
+/// A function of a guest that was running when the guest trapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its name, or its number where the component has no names.
+    pub function: String,
+    /// The place in the author's source, where [`Terms::places`] knew it.
+    pub place: Option<String>,
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{} ({place})", self.function),
+            None => f.write_str(&self.function),
+        }
+    }
+}
+
 /// Why a call gave no result. The texts are safe to show and cut to the budget's `error_bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CellError {
@@ -256,7 +281,7 @@ pub enum CellError {
         /// What happened.
         message: String,
         /// The guest's functions, innermost first.
-        backtrace: Vec<String>,
+        backtrace: Vec<Frame>,
         /// The end of standard error.
         stderr: String,
     },
@@ -309,6 +334,18 @@ impl CellError {
             _ => None,
         }
     }
+
+    /// The same without places in the source, which are known only where somebody works on it.
+    pub(crate) fn without_places(&self) -> Self {
+        match self {
+            Self::Trap { message, backtrace, stderr } => {
+                let bare = |frame: &Frame| Frame { function: frame.function.clone(), place: None };
+                let backtrace = backtrace.iter().map(bare).collect();
+                Self::Trap { message: message.clone(), backtrace, stderr: stderr.clone() }
+            }
+            other => other.clone(),
+        }
+    }
 }
 
 impl std::error::Error for CellError {}
@@ -328,7 +365,15 @@ impl fmt::Display for CellError {
             Self::Trap { message, backtrace, stderr } => {
                 write!(f, "trapped: {message}")?;
                 if let Some(innermost) = backtrace.first() {
-                    write!(f, " in `{innermost}`")?;
+                    write!(f, " in `{}`", innermost.function)?;
+                }
+                // A function of a library has no place; what called it has.
+                let found =
+                    backtrace.iter().enumerate().find_map(|(depth, frame)| Some((depth, frame.place.as_ref()?)));
+                match found {
+                    Some((0, place)) => write!(f, " ({place})")?,
+                    Some((_, place)) => write!(f, ", called at {place}")?,
+                    None => {}
                 }
                 with_stderr(f, stderr)
             }

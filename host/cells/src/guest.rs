@@ -14,7 +14,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use crate::call::{CellError, StateView, Terms};
+use crate::call::{CellError, PlaceFinder, StateView, Terms};
 use crate::clock::{Clock, Monotonic, Repeatable, Wall};
 use crate::contract::LogLevel;
 use crate::denials::Denials;
@@ -78,6 +78,8 @@ pub(crate) struct GuestState {
     pub(crate) depth: u32,
     /// Where what the guest takes from the host is recorded, or comes from.
     pub(crate) tape: Tape,
+    /// Says where in the source the guest trapped.
+    pub(crate) places: Option<PlaceFinder>,
     listener: Option<LogListener>,
     table: ResourceTable,
     /// Built when the guest first uses WASI, because many plugins never do.
@@ -239,6 +241,7 @@ impl GuestState {
             nested: Vec::new(),
             depth: terms.depth,
             tape,
+            places: terms.places.clone(),
             listener: terms.listener.clone(),
             table,
             wasi: None,

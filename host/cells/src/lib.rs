@@ -85,8 +85,8 @@ mod writes;
 
 pub use cache::{CacheError, Cleaned, clean_cells, digest};
 pub use call::{
-    CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, NodeCall, NodeOutcome, Report, ScriptCall,
-    StateView, Terms, ToolCall, Verdict,
+    CellError, ConnectorCall, ConnectorReply, Frame, GuestErrorKind, HookCall, NodeCall, NodeOutcome, PlaceFinder,
+    Report, ScriptCall, StateView, Terms, ToolCall, Verdict,
 };
 pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, ScriptKind};
 pub use clock::Repeatable;

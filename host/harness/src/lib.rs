@@ -30,7 +30,7 @@ mod replies;
 mod strangers;
 
 pub use baseline::{BASELINE_FILE, Baseline, BaselineError, Compared};
-pub use hotcell_cells::{CompileEvent, CompileListener, ENGINE};
+pub use hotcell_cells::{CompileEvent, CompileListener, ENGINE, PlaceFinder};
 
 pub use case::{Call, Case, CaseError, Expectation, HostCall, HostReply, keep_replies, read_cases};
 pub use hostile::{

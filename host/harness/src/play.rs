@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use hotcell_budget::{Budget, Bytes, Usage};
 use hotcell_cells::{
     Cell, CellError, Cells, CellsError, CellsOptions, CompileListener, ConnectorCall, HookCall, LogLine, NodeCall,
-    RecordTerms, Recording, Repeatable, Report, ScriptCall, Secrets, StateView, Terms, ToolCall,
+    PlaceFinder, RecordTerms, Recording, Repeatable, Report, ScriptCall, Secrets, StateView, Terms, ToolCall,
 };
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -22,6 +22,7 @@ const BEGINNING: Duration = Duration::from_secs(1_767_225_600);
 /// Plays cases. Set it up once: it holds the WebAssembly engine.
 pub struct Harness {
     cells: Cells,
+    places: Option<PlaceFinder>,
 }
 
 /// Why a case cannot be played at all.
@@ -60,7 +61,7 @@ pub struct Played {
     pub logs: Vec<LogLine>,
     /// The end of what the guest wrote to standard error
     pub stderr: String,
-    /// The functions a trap happened in, innermost first
+    /// The functions a trap happened in, innermost first, with their places in the source where these are known
     pub backtrace: Vec<String>,
     /// What the real world answered, where the case was recorded
     pub recorded: Vec<HostReply>,
@@ -83,7 +84,14 @@ impl Harness {
         let repeatable = Repeatable { clock: SystemTime::UNIX_EPOCH + BEGINNING, seed: 0 };
         let options =
             CellsOptions { cache_dir: cache, repeatable: Some(repeatable), on_compile, ..CellsOptions::default() };
-        Ok(Self { cells: Cells::new(options)? })
+        Ok(Self { cells: Cells::new(options)?, places: None })
+    }
+
+    /// The same, and the places of traps in the source of the component are found by `places`.
+    #[must_use]
+    pub fn with_places(mut self, places: PlaceFinder) -> Self {
+        self.places = Some(places);
+        self
     }
 
     /// Plays a case against a component, with the replies the case carries.
@@ -120,7 +128,7 @@ impl Harness {
             problems.extend(report.denials.iter().map(|denial| format!("{} was not granted", denial.capability)));
         }
         let backtrace = match &report.result {
-            Err(CellError::Trap { backtrace, .. }) => backtrace.clone(),
+            Err(CellError::Trap { backtrace, .. }) => backtrace.iter().map(ToString::to_string).collect(),
             _ => Vec::new(),
         };
         drop(call);
@@ -146,7 +154,7 @@ impl Harness {
             let named = case.outside().iter().map(|grant| grant.host.display().to_string());
             return Err(HarnessError::Outside(named.collect()));
         }
-        let mut terms = terms(case, replies, cell);
+        let mut terms = Terms { places: self.places.clone(), ..terms(case, replies, cell) };
         if recording {
             // Requests go out, and what comes back is kept.
             terms.tape = None;

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_budget::Budget;
 use hotcell_cells::{
-    Cell, Cells, ConnectorDescription, Description, KeyValueStore, NodeDescription, Terms, ToolDescription, digest,
+    Cell, Cells, ConnectorDescription, Description, KeyValueStore, NodeDescription, PlaceFinder, Terms,
+    ToolDescription, digest,
 };
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{
@@ -155,6 +156,14 @@ impl PluginRegistry {
             diagnostics.extend(registry.add(context, folder, &file, &plugin, standing, component));
         }
         (registry, diagnostics)
+    }
+
+    /// The same plugins, and `places` says where in their source a trap happened.
+    pub(crate) fn with_places(mut self, places: &PlaceFinder) -> Self {
+        for registered in self.plugins.values_mut() {
+            registered.terms.places = Some(places.clone());
+        }
+        self
     }
 
     fn empty(context: &LoadContext, folder: &AgentFolder, permissions: Arc<Permissions>) -> Self {

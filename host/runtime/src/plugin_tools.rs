@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotcell_budget::BudgetScope;
+use hotcell_cells::PlaceFinder;
 use hotcell_engine::{CallReport, CallSite, Nobody, SharedState, ToolCall, Tools as _};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_models::ToolSpec;
@@ -30,10 +31,14 @@ impl PluginTools {
         catalogue: &Catalogue,
         said: &AgentFolder,
         permissions: Arc<Permissions>,
+        places: Option<PlaceFinder>,
     ) -> (Self, Vec<Diagnostic>) {
         let context = host.context();
         let (registry, diagnostics) = PluginRegistry::new(context, catalogue, said, permissions.clone());
-        let registry = Arc::new(registry);
+        let registry = Arc::new(match places {
+            Some(places) => registry.with_places(&places),
+            None => registry,
+        });
         let servers = AgentServers::none(Reaching {
             connections: context.connections(),
             sources: context.sources().clone(),
@@ -77,10 +82,11 @@ impl Host {
     pub fn plugin_tools(&self, folder: &Path) -> Result<(PluginTools, Vec<Diagnostic>), FolderError> {
         let said = self.context().named_folder(folder)?;
         let permissions = Permissions::new(folder, self.context().trust_of(FolderFor::Person));
-        Ok(PluginTools::of(self, &self.catalogue(folder), &said, permissions))
+        Ok(PluginTools::of(self, &self.catalogue(folder), &said, permissions, None))
     }
 
-    /// The tools of one component, whether it is installed anywhere or not, with what `order` grants.
+    /// The tools of one component, whether it is installed anywhere or not, with what `order` grants. Where its source is at hand,
+    /// `places` says where in it a trap happened.
     ///
     /// # Errors
     /// When it asks for something that has to be named, or more would be granted than it asks for.
@@ -89,10 +95,12 @@ impl Host {
         file: &Path,
         plugin: &Plugin,
         order: &GrantOrder,
+        places: Option<PlaceFinder>,
     ) -> Result<(PluginTools, Vec<Diagnostic>), GrantError> {
         let grants = order.grants(&plugin.description.name, &plugin.description.capabilities, None)?;
         let folder = file.parent().unwrap_or(Path::new("."));
         let said = AgentFolder::for_one_call(folder, plugin, grants);
-        Ok(PluginTools::of(self, &Catalogue::of_file(file, plugin), &said, Permissions::as_given(folder)))
+        let catalogue = Catalogue::of_file(file, plugin);
+        Ok(PluginTools::of(self, &catalogue, &said, Permissions::as_given(folder), places))
     }
 }

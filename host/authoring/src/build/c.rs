@@ -11,8 +11,10 @@ use wasi_preview1_component_adapter_provider::{
 use wit_component::ComponentEncoder;
 use wit_parser::{Resolve, WorldId};
 
-use super::{BuildError, Job, Made, create_folder, parse_offered, read_file, world, write_file};
+use super::{BuildError, Job, Made, component_path, create_folder, parse_offered, read_file, world, write_file};
 use crate::component;
+use crate::places::debugging_of;
+use crate::project::file_stem;
 use crate::shared::{Shared, environment_pythons};
 use crate::tools::{Tools, run, succeeds};
 
@@ -38,13 +40,16 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<Made, BuildError> {
     create_folder(&bindings)?;
     write_bindings(&resolve, world, &bindings)?;
     let module = job.work.join("plugin.core.wasm");
-    // An `assert` that fails says where; optimized code has them, too. Names of functions are kept for what is told of a trap.
+    // An `assert` that fails says where; optimized code has them, too. Names of functions are kept for what is told of a trap, and
+    // lines for where it was.
     compiler.args(["-mexec-model=reactor", "-std=c17", "-Os", "-g", "-UNDEBUG", "-Wall", "-Wextra"]);
     // Places are those in the project, whichever folder it is in.
     let mut places = OsString::from("-ffile-prefix-map=");
     places.push(job.directory);
     places.push("/=");
     compiler.arg(places).arg("-o").arg(&module);
+    // Otherwise the project may be noted by a link that led to it.
+    compiler.env("PWD", job.directory);
     for include in [&bindings, &job.sdk] {
         compiler.arg("-I").arg(include);
     }
@@ -57,7 +62,9 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<Made, BuildError> {
     }
     job.says(&program, "to compile the plugin");
     run(&mut compiler, "to compile the plugin")?;
-    let module = component::without_debugging(&read_file(&module)?)?;
+    let linked = read_file(&module)?;
+    write_file(&debugging_of(&component_path(job.directory, &file_stem(&job.manifest.name))), &linked)?;
+    let module = component::without_debugging(&linked)?;
     Ok(Made { component: componentize(&module)?, offered, read: None })
 }
 

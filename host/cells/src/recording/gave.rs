@@ -42,7 +42,7 @@ impl Gave {
     pub(crate) fn of<T: Into<Gave> + Clone>(result: &Result<T, CellError>) -> Self {
         match result {
             Ok(answer) => answer.clone().into(),
-            Err(error) => Gave::Error(error.to_string()),
+            Err(error) => Gave::Error(error.without_places().to_string()),
         }
     }
 

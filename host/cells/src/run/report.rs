@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use hotcell_budget::{Budget, Bytes, Fuel, Limit, Usage};
 use wasmtime::component::ResourceTableError;
-use wasmtime::{Store, Trap, WasmBacktrace};
+use wasmtime::{FrameInfo, Store, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use super::enter::{Answer, Returned, shown_metadata};
 use super::guarded::Outcome;
-use crate::call::{CellError, GuestErrorKind, Report};
+use crate::call::{CellError, Frame, GuestErrorKind, PlaceFinder, Report};
 use crate::contract::PluginError;
 use crate::disk::Room;
 use crate::guest::{GuestState, Unanswered};
@@ -183,29 +183,32 @@ fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr:
         let detail = format!("the guest handed over more than {} at once", budget.transfer);
         return Err(limit(Limit::OutputTooLarge, detail));
     }
-    Err(trap(error, budget, stderr))
+    Err(trap(error, budget, stderr, guest.places.as_ref()))
 }
 
 fn handles(budget: &Budget) -> CellError {
     limit(Limit::TooManyHandles, format!("more than {} handles are open", budget.handles))
 }
 
-/// A trap in readable form: what happened and in which of the guest's functions.
-fn trap(error: &wasmtime::Error, budget: &Budget, stderr: &str) -> CellError {
+/// A trap in readable form: what happened, in which of the guest's functions, and where in the source if that is known.
+fn trap(error: &wasmtime::Error, budget: &Budget, stderr: &str, places: Option<&PlaceFinder>) -> CellError {
     let shown = |text: &str| crate::text::one_line(text, budget.error_bytes.as_usize());
     let message = match error.downcast_ref::<Trap>() {
         Some(trap) => trap.to_string().replacen("wasm trap: ", "", 1),
         None => format!("{:#}", error.root_cause()),
     };
     let frames = error.downcast_ref::<WasmBacktrace>().map(WasmBacktrace::frames).unwrap_or_default();
-    let backtrace = frames
-        .iter()
-        .take(BACKTRACE_FUNCTIONS)
-        .map(|frame| match frame.func_name() {
-            Some(name) => shown(&format!("{:#}", rustc_demangle::demangle(name))),
-            None => format!("function {}", frame.func_index()),
-        })
-        .collect();
+    let frames = &frames[..frames.len().min(BACKTRACE_FUNCTIONS)];
+    let function = |frame: &FrameInfo| match frame.func_name() {
+        Some(name) => shown(&format!("{:#}", rustc_demangle::demangle(name))),
+        None => format!("function {}", frame.func_index()),
+    };
+    // Code that has no offset is at an offset that no code has.
+    let offset = |frame: &FrameInfo| frame.module_offset().map_or(u64::MAX, |offset| offset as u64);
+    let places = places.map(|places| places(&frames.iter().map(offset).collect::<Vec<_>>())).unwrap_or_default();
+    let places = places.into_iter().map(|place| place.map(|place| shown(&place))).chain(std::iter::repeat(None));
+    let backtrace =
+        frames.iter().zip(places).map(|(frame, place)| Frame { function: function(frame), place }).collect();
     CellError::Trap { message: shown(&message), backtrace, stderr: stderr.to_owned() }
 }
 

@@ -1,8 +1,12 @@
 //! What guests put out: results, standard output and error, logs, error texts.
 
-use crate::support::{WRITE, WRITE_IMPORT, assert_limit, cells, command, error, load, run, script};
+use std::sync::Arc;
+
+use crate::support::{
+    WRITE, WRITE_IMPORT, assert_limit, cells, command, error, load, run, run_with, script, state, terms,
+};
 use hotcell_budget::{Budget, Bytes, Limit};
-use hotcell_cells::{CellError, GuestErrorKind, LogLevel};
+use hotcell_cells::{CellError, GuestErrorKind, LogLevel, PlaceFinder, Terms};
 
 /// A command that writes `kib` KiB of the letter `x` to a file descriptor and `rest` bytes more, then does `then`.
 fn writer(fd: u32, kib: u32, rest: u32, then: &str) -> Vec<u8> {
@@ -86,7 +90,39 @@ async fn a_trap_is_reported_with_the_functions_it_happened_in() {
     let report = run(&cells, &cell, Budget::default()).await;
     let CellError::Trap { message, backtrace, .. } = error(&report) else { panic!("{:?}", report.result) };
     assert_eq!(message, "integer divide by zero");
-    assert_eq!(backtrace[..2], ["divide_by".to_owned(), "run".to_owned()]);
+    let functions: Vec<String> = backtrace.iter().take(2).map(ToString::to_string).collect();
+    assert_eq!(functions, ["divide_by", "run"]);
+}
+
+/// Whoever knows the source is asked for offsets in the component, and those are of the instructions that were executed.
+#[tokio::test]
+async fn a_trap_is_reported_with_its_places_in_the_source() {
+    const DIVISION: u8 = 0x6e;
+    const CALL: u8 = 0x10;
+    let cells = cells();
+    let parts = "(func $divide_by (param i32) (result i32) (i32.div_u (i32.const 1) (local.get 0)))
+        (func $run (result i32) (drop (call $divide_by (i32.const 0))) (unreachable))";
+    let component = script("", parts);
+    let cell = load(&cells, &component);
+    let failing = async |known: &'static [(u8, &'static str)]| {
+        let component = component.clone();
+        let places: PlaceFinder = Arc::new(move |offsets: &[u64]| {
+            let instruction = |offset: &u64| component.get(*offset as usize);
+            let place = |byte: &u8| known.iter().find(|(known, _)| known == byte).map(|(_, place)| (*place).to_owned());
+            offsets.iter().map(|offset| instruction(offset).and_then(place)).collect()
+        });
+        let terms = Terms { places: Some(places), ..terms(Budget::default()) };
+        let report = run_with(&cells, &cell, state([]), terms).await;
+        error(&report).to_string()
+    };
+    let both = failing(&[(DIVISION, "src/a.c:1:2"), (CALL, "src/a.c:3:4")]).await;
+    assert_eq!(both, "trapped: integer divide by zero in `divide_by` (src/a.c:1:2)");
+    let of_the_caller = failing(&[(CALL, "src/a.c:3:4")]).await;
+    assert_eq!(of_the_caller, "trapped: integer divide by zero in `divide_by`, called at src/a.c:3:4");
+
+    let forgetful = Terms { places: Some(Arc::new(|_: &[u64]| Vec::new())), ..terms(Budget::default()) };
+    let report = run_with(&cells, &cell, state([]), forgetful).await;
+    assert_eq!(error(&report).to_string(), "trapped: integer divide by zero in `divide_by`");
 }
 
 #[tokio::test]

@@ -211,3 +211,29 @@ fn an_assertion_in_c_says_where_it_is() {
     assert!(told.contains(&format!(": {line})")), "{line}: {told}");
     assert!(!told.contains(&desk.path("").display().to_string()), "{told}");
 }
+
+/// So is a trap without an assertion. What the compiler noted for it lies beside the component and not in it.
+#[test]
+fn a_trap_in_c_says_where_it_is() {
+    let (desk, project) = made_as("acme:traps", "c", "tool");
+    let source = desk.path(&format!("{project}/src/plugin.c"));
+    let code = std::fs::read_to_string(&source).unwrap();
+    let (before, after) = code.split_once("    size_t words = 0").unwrap();
+    let line = before.lines().count() + 2;
+    let division = "    volatile size_t rest = text.len - 4;\n    hc_log(DEBUG, \"%zu\", 84 / rest);\n";
+    std::fs::write(source, format!("{before}{division}    size_t words = 0{after}")).unwrap();
+    desk.write(
+        &format!("{project}/cases/boom.json"),
+        r#"{ "tool": "count_words", "arguments": { "text": "boom" }, "expect": { "output": {} } }"#,
+    );
+    if !is_built(&desk, &project) {
+        return;
+    }
+    let place = format!("(src/plugin.c:{line}:");
+    let called = text(&hotcell(&desk, &["plugin", "call", &project, "count_words", r#"{"text": "boom"}"#]));
+    assert!(called.contains("integer divide by zero") && called.contains(&place), "{place}: {called}");
+    let played = text(&hotcell(&desk, &["plugin", "test", &project, "--case", "boom"]));
+    assert!(played.contains("    in ") && played.contains(&place), "{place}: {played}");
+    let component = std::fs::read(desk.path(&format!("{project}/build/acme-traps.wasm"))).unwrap();
+    assert!(!component.windows(7).any(|window| window == b".debug_"));
+}

@@ -1,8 +1,10 @@
 //! `hotcell plugin new`, `setup` and `build`
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotcell_authoring::{BuildError, BuildEvent, Built, Kind, Language, Native, NewPlugin, SetupEvent, Shared, Tools};
+use hotcell_harness::PlaceFinder;
 use hotcell_runtime::plugins::Plugin as Component;
 
 use super::{Context, print, quoted};
@@ -97,6 +99,12 @@ pub(super) fn build(context: &Context, project: &Path) -> Result<Exit, Failure> 
 /// Builds the project and gives the path of its component.
 pub(super) fn component_of(context: &Context, project: &Path) -> Result<PathBuf, Failure> {
     built(context, project).map(|built| built.path)
+}
+
+/// Says where in the source of a project its component trapped, if the component was built of it.
+pub(super) fn places_of(component: &Path) -> PlaceFinder {
+    let component = component.to_owned();
+    Arc::new(move |offsets: &[u64]| hotcell_authoring::source_places(&component, offsets))
 }
 
 /// The plugin as a program of this machine.

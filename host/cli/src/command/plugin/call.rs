@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use hotcell_graph::diagnostic::render;
 use hotcell_graph::json_schema::JsonSchema;
+use hotcell_harness::PlaceFinder;
 use hotcell_runtime::plugins::{GrantOrder, Plugin as Component};
 use hotcell_runtime::{CallError, PluginTools};
 use serde_json::Value;
 
-use super::author::component_of;
+use super::author::{component_of, places_of};
 use super::{Context, Desk, explained};
 use crate::arguments::PluginCall;
 use crate::command::explain::limit_help;
@@ -30,7 +31,7 @@ pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failu
     }
     context.screen.tell_plugins();
     let (component, tools) = match component(context, &call.plugin)? {
-        Some(file) => alone(context, &file, &call)?,
+        Some((file, places)) => alone(context, &file, places, &call)?,
         None => installed(context, &call)?,
     };
     let name = format!("{}/{}", component.description.name, call.tool);
@@ -88,24 +89,34 @@ pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failu
     }
 }
 
-/// The file of a component that is named itself, or built from the project that is named.
-fn component(context: &Context, named: &str) -> Result<Option<PathBuf>, Failure> {
+/// The file of a component that is named itself, or built from the project that is named, which has the source then.
+fn component(context: &Context, named: &str) -> Result<Option<(PathBuf, Option<PlaceFinder>)>, Failure> {
     let path = Path::new(named);
     if path.extension().is_some_and(|extension| extension == "wasm") {
-        return Ok(Some(path.to_owned()));
+        return Ok(Some((path.to_owned(), None)));
     }
     let is_project = ["plugin.toml", "Cargo.toml"].iter().any(|file| path.join(file).is_file());
-    if is_project { component_of(context, path).map(Some) } else { Ok(None) }
+    if !is_project {
+        return Ok(None);
+    }
+    let file = component_of(context, path)?;
+    let places = places_of(&file);
+    Ok(Some((file, Some(places))))
 }
 
-fn alone(context: &Context, file: &Path, call: &PluginCall) -> Result<(Component, PluginTools), Failure> {
+fn alone(
+    context: &Context,
+    file: &Path,
+    places: Option<PlaceFinder>,
+    call: &PluginCall,
+) -> Result<(Component, PluginTools), Failure> {
     let component = Component::read(file).map_err(|reason| {
         Failure::refused(format!("`{}` is not a plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
     })?;
     let order = GrantOrder { nothing: !call.grant, ..GrantOrder::default() };
     let host =
         context.host(HostArguments { model: call.model.clone(), without_runs: true, ..HostArguments::default() })?;
-    let (tools, _) = host.tools_of_component(file, &component, &order)?;
+    let (tools, _) = host.tools_of_component(file, &component, &order, places)?;
     Ok((component, tools))
 }
 

@@ -12,7 +12,7 @@ use hotcell_harness::{
 use hotcell_runtime::plugins::Grants;
 use hotcell_runtime::plugins::Plugin as Component;
 
-use super::author::component_of;
+use super::author::{component_of, places_of};
 use super::{Context, print};
 use crate::arguments::{PluginBench, PluginTest};
 use crate::exit::{Exit, Failure};
@@ -171,14 +171,13 @@ impl Project {
         let folder = project.join("cases");
         let mut cases = cases_in(&folder)?;
         agree_to_directories(context, &mut cases, yes)?;
-        let component = match component {
-            Some(component) => component.to_owned(),
-            None => component_of(context, project)?,
+        let (component, is_built) = match component {
+            Some(component) => (component.to_owned(), false),
+            None => (component_of(context, project)?, true),
         };
         let bytes = hotcell_files::read(&component, hotcell_files::MAX_COMPONENT)
             .map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", component.display())))?;
-        let described = Component::read(&component);
-        let digest = match described {
+        let digest = match Component::read(&component) {
             Ok(component) => component.survey.digest,
             // A script says nothing about itself.
             Err(_) => hotcell_harness::digest(&bytes),
@@ -189,6 +188,7 @@ impl Project {
             CompileEvent::Finished { .. } => screen.worked(),
         });
         let harness = Harness::telling(hotcell_runtime::cells_cache(), Some(on_compile)).map_err(failed)?;
+        let harness = if is_built { harness.with_places(places_of(&component)) } else { harness };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         Ok(Project { folder, cases, bytes, digest, harness, runtime })
     }
