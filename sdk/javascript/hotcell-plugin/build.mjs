@@ -5,7 +5,7 @@
 import childProcess from "node:child_process";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
-import { join, relative, resolve } from "node:path";
+import { extname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as esbuild from "esbuild";
 
@@ -27,6 +27,9 @@ const HOST_FUNCTIONS = [
   ...["log", "report", "get", "set", "keys", "placeholder", "complete", "call", "ask", "all", "delete"],
   ...["read", "write", "entries", "makeDirectory", "remove"],
 ];
+/** What the global `fetch` is called while its use is looked for, alone and as a property of `globalThis`. */
+const [FETCH, OWN_FETCH] = ["__hotcell_fetch__", "__hotcell_own_fetch__"];
+const LOADERS = { ".js": "js", ".mjs": "js", ".cjs": "js", ".jsx": "jsx", ".ts": "ts", ".mts": "ts", ".cts": "ts", ".tsx": "tsx" };
 const EXPORTS = { tool: "callTool", script: "runScript", connector: "connect", hooks: "hook", node: "runNode" };
 
 /** Finds the SDK where the project has it, whether or not npm linked it. */
@@ -124,16 +127,20 @@ function placesOf(mappings, authored) {
   return lines;
 }
 
+/** The path of a file in the project. */
+const inProject = (path) => relative(process.cwd(), path).replaceAll("\\", "/");
+
+/** Whether the file at a path in the project is the author's own. */
+function isAuthored(file) {
+  const others = [`${inProject(order.sdk)}/`, `${inProject(order.work)}/`, "../"];
+  return !others.some((folder) => file.startsWith(folder)) && !file.includes("node_modules/");
+}
+
 /** Puts at the end of a bundle where its lines come from, which the SDK reads when something fails. */
 async function addPlaces(outfile) {
   const map = JSON.parse(await readFile(`${outfile}.map`, "utf8"));
-  const inProject = (path) => relative(process.cwd(), resolve(order.work, path)).replaceAll("\\", "/");
-  const [sdk, work] = [inProject(order.sdk), inProject(order.work)];
-  const sources = map.sources.map(inProject);
-  const authored = sources.map((file, index) => {
-    const others = [`${sdk}/`, `${work}/`, "../"].some((folder) => file.startsWith(folder));
-    return !others && !file.includes("node_modules/") && !/^[a-z-]+:/.test(map.sources[index]);
-  });
+  const sources = map.sources.map((path) => inProject(resolve(order.work, path)));
+  const authored = sources.map((file, index) => isAuthored(file) && !/^[a-z-]+:/.test(map.sources[index]));
   const places = { sources, lines: placesOf(map.mappings, authored) };
   await appendFile(outfile, `\nglobalThis.__hotcellPlaces = ${JSON.stringify(places)};\n`);
 }
@@ -165,15 +172,41 @@ function withoutOurs(error) {
   return error.stack?.split("\n").filter((line) => !ours(line)).join("\n") ?? String(error);
 }
 
+/** An error that names the line to add for what the code uses. */
+function notAsked(what, line) {
+  return told(`the code uses ${what}; ask for it with \`${line}\` under \`[capabilities]\` in plugin.toml`);
+}
+
+/** The code of an author's file, in which the global `fetch` has a name of its own; nothing where the file is not code. */
+async function withFetchRenamed(file) {
+  const loader = LOADERS[extname(file)];
+  if (loader === undefined || !isAuthored(file) || file.endsWith("entry.js")) return "";
+  try {
+    const define = { fetch: FETCH, "globalThis.fetch": OWN_FETCH };
+    const { code } = await esbuild.transform(await readFile(file, "utf8"), { loader, define, logLevel: "silent" });
+    return code.replaceAll(`typeof ${FETCH}`, "");
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Refuses a use of the global `fetch` where no server is asked for. No import shows it, because it is there for every plugin. esbuild
+ * knows what refers to it and what is a function, a property, a comment or a text of that name. Packages are left out, because many use
+ * it only where it is there, and so is code that sets it.
+ */
+async function checkFetch(files) {
+  if (order.http !== false) return;
+  const code = (await Promise.all(files.map(withFetchRenamed))).join("\n");
+  if (code.includes(FETCH) && !code.includes(OWN_FETCH)) throw notAsked("`fetch`", 'http = ["https://api.example.org"]');
+}
+
 function checkImports(used) {
   for (const name of used) {
     if (order.imports.includes(name)) continue;
     const line = CAPABILITIES[name];
-    throw told(
-      line === undefined
-        ? `\`${name}\` is imported, which a plugin of this kind does not have`
-        : `the code uses the interface \`${name}\`; ask for it with \`${line}\` under \`[capabilities]\` in plugin.toml`,
-    );
+    if (line === undefined) throw told(`\`${name}\` is imported, which a plugin of this kind does not have`);
+    throw notAsked(`the interface \`${name}\``, line);
   }
 }
 
@@ -188,8 +221,10 @@ async function buildNative() {
   const contents =
     `import * as plugin from ${JSON.stringify(order.source)};\nimport { start } from ${JSON.stringify(native)};\n` +
     `${kinds.map(([line]) => line).join("")}setTimeout(() => start({ ${kinds.map(([, entry]) => entry).join("")}}));\n`;
-  await bundle(contents, order.native, { plugins: [sdkPlugin, withHostOf(native, used)], external: ["node:*"], ...MAPPED });
+  const plugins = [sdkPlugin, withHostOf(native, used)];
+  const read = await bundle(contents, order.native, { plugins, external: ["node:*"], ...MAPPED });
   checkImports(used);
+  await checkFetch(read);
   await addPlaces(order.native);
 }
 
@@ -209,12 +244,13 @@ async function buildComponent() {
   const source = JSON.stringify(order.source);
   const used = new Set();
   const describing = join(order.work, "describe.mjs");
-  await bundle(
+  const described = await bundle(
     `import * as plugin from ${source};\nimport { describe } from "hotcell-plugin";\nexport default () => describe(plugin);\n`,
     describing,
     { plugins: [sdkPlugin, withoutHost(used)], sourcemap: "inline" },
   );
   checkImports(used);
+  await checkFetch(described);
   const { default: describe } = await import(pathToFileURL(describing).href);
   await writeFile(order.described, JSON.stringify(describe()));
 

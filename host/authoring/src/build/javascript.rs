@@ -93,7 +93,7 @@ pub(super) fn build_native(job: &mut Job<'_>, node: &Node) -> Result<PathBuf, Bu
     let kinds: Vec<&str> = job.manifest.kinds().iter().map(|kind| kind.word()).collect();
     let order = json!({
         "source": job.source(), "sdk": job.sdk, "work": job.work, "kinds": kinds, "imports": job.world.imports,
-        "native": bundle,
+        "http": job.manifest.asks_for("http"), "native": bundle,
     });
     let mut command = job.tools.command(&node.program, job.directory);
     command.arg("--enable-source-maps").arg(&script).arg(order.to_string());

@@ -110,6 +110,38 @@ macro_rules! languages {
 
 languages!(rust python js ts c);
 
+/// The global `fetch` of JavaScript is there without an import. Its use is found all the same, and nothing else of that name is taken for it.
+#[test]
+fn fetch_is_a_use_of_http() {
+    let (desk, project) = made_as("acme:fetches", "js", "tool");
+    let source = format!("{project}/src/plugin.js");
+    let code = std::fs::read_to_string(desk.path(&source)).expect("a source");
+    let told = |command: &[&str], statement: &str| {
+        desk.write(&source, &code.replace("      log.debug(", &format!("      {statement}\n      log.debug(")));
+        text(&hotcell(&desk, &[&["plugin"][..], command, &[project.as_str()]].concat()))
+    };
+    let others = [
+        "// fetch(text)",
+        "log.debug(\"fetch(text)\");",
+        "const fetch = (text) => text; fetch(text);",
+        "const web = { fetch: (text) => text }; web.fetch(text);",
+        "log.debug(typeof fetch);",
+        "globalThis.fetch = (text) => text; fetch(text);",
+    ];
+    for other in others {
+        let told = told(&["test", "--fast"], other);
+        if is_left_out(&told) {
+            return;
+        }
+        assert!(told.contains(" passed, 0 failed"), "{other}: {told}");
+    }
+    for command in [&["test", "--fast"][..], &["build"]] {
+        let told = told(command, "const get = fetch; get(\"https://api.example.org\");");
+        let line = "ask for it with `http = [\"https://api.example.org\"]` under `[capabilities]` in plugin.toml";
+        assert!(is_left_out(&told) || told.contains(line), "{told}");
+    }
+}
+
 #[test]
 fn what_is_not_asked_for_is_an_error_of_every_build() {
     for language in ["rust", "python", "js", "c"] {
