@@ -127,14 +127,12 @@ impl<S: Subscriber> Layer<S> for Notices {
             Some(reason) => format!("{line}: {}", lines(reason.trim_end())),
             None => line,
         };
-        match (told.said, *event.metadata().level() <= Level::WARN) {
-            (true, _) if !self.0.tells_plugins() => {}
-            (true, is_warning) => {
-                let style = if is_warning { WARNING } else { DIM };
-                self.0.line(&self.0.paint(style, &format!("▸ {line}")));
-            }
-            (false, true) => self.0.warning(&line),
-            (false, false) => {}
+        let is_warning = *event.metadata().level() <= Level::WARN;
+        if told.said && self.0.tells_plugins() {
+            let style = if is_warning { WARNING } else { DIM };
+            self.0.line(&self.0.paint(style, &format!("▸ {line}")));
+        } else if is_warning {
+            self.0.warning(&line);
         }
     }
 }

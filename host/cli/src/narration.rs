@@ -144,8 +144,7 @@ impl Narrator {
                 self.tell(&format!("{within}{node}: {}", indented(&capped(text, 5 * SHOWN))));
             }
             Event::Noticed { node, text, help: Some(help) } => {
-                let told = capped(&format!("{text}\n{help}"), 10 * SHOWN);
-                self.warn(&format!("{within}{node}: {}", indented(&told)));
+                self.warn(&format!("{within}{node}: {}", warning(text, help)));
             }
             Event::NodeCompleted { node, next, failure, .. } => {
                 self.counts(|counts| {
@@ -182,6 +181,33 @@ impl Narrator {
             _ => {}
         }
     }
+}
+
+/// Tells the warnings of nodes and nothing else, for people who want no progress output. Nodes that failed are told when the run is over.
+pub(crate) struct Warnings(pub(crate) Arc<Screen>);
+
+impl Observer for Warnings {
+    fn event(&self, event: &Event<'_>) {
+        self.tell("", event);
+    }
+}
+
+impl Warnings {
+    /// Tells of an event if it is a warning; `within` names the agents in which it happened.
+    fn tell(&self, within: &str, event: &Event<'_>) {
+        match event {
+            Event::Within { agent, within: event, .. } => self.tell(&format!("{within}{agent} › "), event),
+            Event::Noticed { node, text, help: Some(help) } => {
+                self.0.warning(&hanging(&format!("{within}{node}: {}", warning(text, help))));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is to be seen of a node, and what to do about it.
+fn warning(text: &str, help: &str) -> String {
+    indented(&capped(&format!("{text}\n{help}"), 10 * SHOWN))
 }
 
 /// `3 cell calls, 12.1 M fuel, 4.2 MiB peak memory, 1.3 ms in cells`.

@@ -199,7 +199,7 @@ pub(crate) struct Fork {
     /// Write events to standard output as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
-    /// Suppress progress output
+    /// Suppress progress output; warnings stay
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Never prompt on the terminal; the fork waits at the first question without an answer

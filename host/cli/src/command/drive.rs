@@ -15,7 +15,7 @@ use super::{Context, HostArguments, telemetry};
 use crate::arguments::Session;
 use crate::events::{self, JsonLines};
 use crate::exit::{Exit, Failure};
-use crate::narration::Narrator;
+use crate::narration::{Narrator, Warnings};
 use crate::people::Person;
 use crate::stop;
 
@@ -146,10 +146,8 @@ where
         arguments.quiet,
         cancel.clone(),
     ));
-    let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
-    if !arguments.quiet {
-        observers.push(narrator.clone());
-    }
+    let told: Arc<dyn Observer> = if arguments.quiet { Arc::new(Warnings(screen.clone())) } else { narrator.clone() };
+    let mut observers = vec![told];
     if arguments.json {
         observers.push(Arc::new(JsonLines));
     }

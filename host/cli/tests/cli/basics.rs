@@ -42,6 +42,14 @@ fn what_failed_inside_a_script_that_went_on_is_seen() {
     insta::assert_snapshot!(Desk::with(&graph, &[("greet.sh", script)]).told(&["run", ".", "Ada"]));
 }
 
+/// Progress is what is suppressed: what a script writes, and not what it did without.
+#[test]
+fn quiet_hides_no_warning_about_a_node() {
+    let graph = GREETING.replace("greet.js", "greet.sh");
+    let script = "source \"$(dirname \"$0\")/../../.shared/utils.sh\"\necho '{\"greeting\": \"hi\"}'\n";
+    insta::assert_snapshot!(Desk::with(&graph, &[("greet.sh", script)]).told(&["run", ".", "Ada", "--quiet"]));
+}
+
 #[test]
 fn quiet_leaves_the_result_alone() {
     let desk = greeting();

@@ -347,6 +347,19 @@ fn a_tool_is_called_by_hand() {
     assert!(code == Some(0) && told.contains("hello\n") && told.contains("used: 1 cell call"), "{told}");
 }
 
+/// What a plugin logs is progress, unless it is a warning.
+#[test]
+fn warnings_of_a_plugin_are_told_where_progress_is_not() {
+    let graph = "name: x\nstart: shout\nnodes:\n  shout: { type: acme/say, inputs: { do: flood }, fallback: lost, next: done }\n  done: { type: end, output: done }\n  lost: { type: end, output: lost }\n";
+    let desk = Desk::with(graph, &[]);
+    put(&desk, "plugins/acme.wasm", &probe(&serde_json::json!({})));
+    assert_eq!(desk.output(&["plugin", "grant", "acme", "--yes"]).status.code(), Some(0));
+    let output = desk.output(&["run", ".", "--quiet"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.starts_with("warning: acme: flood flood ") && !told.contains('▸'), "{told}");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"lost\n"[..]), "{told}");
+}
+
 #[test]
 fn cases_are_chosen_by_name_and_told_in_full() {
     let desk = desk();
