@@ -104,7 +104,7 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Remove compiled code from the cache; it is compiled again when needed
     ///
-    /// The cache holds at most 4 GiB, and drops entries that were not used for 60 days. To remove runs, use `hotcell runs prune`; to remove
+    /// The cache holds at most 4 GiB, and drops entries that have not been used for 60 days. To remove runs, use `hotcell runs prune`; to remove
     /// data of plugins, use `hotcell plugin remove --purge`.
     Clean(Clean),
     /// Print a shell completion script
@@ -125,7 +125,7 @@ pub(crate) struct New {
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
-    /// Remove only what was not used for this long, such as `12h` or `7d`; use is recorded once a day
+    /// Remove only what has not been used for this long, such as `12h` or `7d`; use is recorded once a day
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) unused_for: Option<Duration>,
     /// Show how much would be removed, without removing it

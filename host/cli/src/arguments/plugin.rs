@@ -40,7 +40,7 @@ pub(crate) enum Plugin {
     New(PluginNew),
     /// Install the tools that build plugins in a language, once for all plugins
     ///
-    /// They are installed in a folder of hotcell's data. A project that has its own, in `node_modules` or `.venv`, uses those.
+    /// They are installed in hotcell's data folder. A project that has its own, in `node_modules` or `.venv`, uses those.
     Setup {
         /// Programming language
         #[arg(value_parser = languages())]
@@ -221,7 +221,7 @@ pub(crate) struct PluginTest {
     pub(crate) component: Option<PathBuf>,
     /// Run the cases of a Python or JavaScript plugin without building it: not sealed, and without limits and fuel
     ///
-    /// The code runs as a program on this machine, with your permissions. Leave it out before you publish a plugin.
+    /// The code runs as a program on this machine, with your permissions. Run the cases without it before you publish a plugin.
     #[arg(long, conflicts_with_all = ["component", "update", "record"])]
     pub(crate) fast: bool,
     /// Store the current fuel use as the new baseline

@@ -116,7 +116,7 @@ pub(crate) enum RunsCommand {
         /// Question id, if several questions are open; see `hotcell runs show`
         #[arg(long, value_name = "ID")]
         question: Option<String>,
-        /// Who answers, if the question is for certain people; with `--server`
+        /// Name of the person who answers a question for certain people; with `--server`
         #[arg(long, value_name = "NAME")]
         operator: Option<String>,
         /// Answer; `-` reads it from standard input

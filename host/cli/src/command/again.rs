@@ -110,7 +110,7 @@ fn difference(
     let mut text = Vec::new();
     if let Some(output) = output {
         let (at, before, after) = (output.at, &output.before, &output.after);
-        text.push(format!("the output differs from byte {at} on: `{before}` was recorded, `{after}` comes now"));
+        text.push(format!("the output differs from byte {at} on: recorded `{before}`, now `{after}`"));
     }
     if before != after {
         text.push(format!("{} fuel was recorded, {} is used now", before.0, after.0));
