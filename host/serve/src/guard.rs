@@ -1,10 +1,11 @@
 //! What a request has to pass before anything answers it, and what every reply has.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt as _;
 use hotcell_http::{HostRefused, Hosts, Peer, with_body};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -23,6 +24,7 @@ use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
 use crate::shares::share_of;
 use crate::state::Server;
+use crate::step::Next;
 
 /// Headers of replies that pages of other origins may read.
 const EXPOSED: &str = "content-location, idempotency-replayed, location, mcp-session-id, retry-after, www-authenticate, x-request-id, x-should-retry";
@@ -32,7 +34,7 @@ const EXPOSED: &str = "content-location, idempotency-replayed, location, mcp-ses
 pub(crate) struct Documented;
 
 /// Refuses what was sent from another page, or by somebody who may not do it, and writes down what was done.
-pub(crate) async fn admit(State(server): State<Server>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> Response {
     let (method, mut path) = (request.method().clone(), request.uri().path().to_owned());
     if let Some(NamedMesh(name)) = request.extensions().get() {
         path = format!("{MESHES}{name}{path}");
@@ -185,7 +187,7 @@ fn check_origin(server: &Server, uri: &Uri, headers: &HeaderMap, mesh: Option<&N
 
 /// Lets the pages of other origins use the server that its operator or a mesh names, and those alone: browsers are told so, before
 /// a request and with each reply.
-pub(crate) async fn pages(State(server): State<Server>, request: Request, next: Next) -> Response {
+pub(crate) async fn pages(server: Server, request: Request, next: Next) -> Response {
     let mesh = request.extensions().get::<NamedMesh>();
     let origin = request.headers().get(ORIGIN).filter(|origin| server.lets_in(origin, mesh)).cloned();
     let Some(origin) = origin else { return next.run(request).await };
@@ -262,6 +264,11 @@ fn detail(status: StatusCode, method: &Method, path: &str) -> String {
         StatusCode::INTERNAL_SERVER_ERROR => "something is wrong on the server; its log says what".to_owned(),
         other => other.canonical_reason().unwrap_or("the request was not answered").to_ascii_lowercase(),
     }
+}
+
+/// Answers a request also if what answers it panics.
+pub(crate) async fn caught(answer: impl Future<Output = Response>) -> Response {
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(panicked)
 }
 
 /// What is said of the middle of a panic: nothing, but in the log.

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use axum::body::{Body, HttpBody as _};
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -20,6 +19,7 @@ use crate::once::{KEY, Keyed, LONGEST, REQUEST, takes_key};
 use crate::problem::Problem;
 use crate::replies::{Claim, Kept};
 use crate::state::Server;
+use crate::step::Next;
 
 /// The header of a reply that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -27,7 +27,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LARGEST: u64 = 256 << 10;
 
 /// Carries a request out unless one with its key was.
-pub(crate) async fn carry_out(State(server): State<Server>, request: Request, next: Next) -> Response {
+pub(crate) async fn carry_out(server: Server, request: Request, next: Next) -> Response {
     if !request.headers().contains_key(KEY) || !takes_key(request.method(), request.uri().path()) {
         return next.run(request).await;
     }

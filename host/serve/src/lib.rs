@@ -48,6 +48,7 @@ mod shares;
 mod site;
 mod spending;
 mod state;
+mod step;
 mod store;
 mod tenant_name;
 mod thread_store;

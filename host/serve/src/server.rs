@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::{Extension, Router};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, from_fn_with_state};
+use axum::response::Response;
+use futures::FutureExt as _;
 use futures::future::{join_all, join5, try_join_all};
 use hotcell_http::Hosts;
+use hotcell_runtime::mcp::McpService;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::access::Access;
 use crate::access::audit::Audit;
@@ -40,6 +43,7 @@ use crate::schedule::tasks::Schedules;
 use crate::shares::Shares;
 use crate::spending;
 use crate::state::{Common, Inner, REEXECUTING, ServeSettings, Server};
+use crate::step::{Next, Step};
 use crate::store::Store;
 use crate::tenant_name::TenantName;
 use crate::told_runs::ToldRuns;
@@ -209,17 +213,33 @@ impl Server {
     pub(crate) fn router(&self) -> Router {
         let (router, _) = api::routes();
         router
-            .layer(from_fn_with_state(self.clone(), keyed::carry_out))
-            .layer(CatchPanicLayer::custom(guard::panicked))
-            .layer(Extension(api::mcp::service(self)))
-            .layer(from_fn_with_state(self.clone(), guard::admit))
-            .layer(from_fn_with_state(self.clone(), api::mcp::challenge))
-            .layer(from_fn_with_state(self.clone(), guard::pages))
-            .layer(from_fn(guard::finish))
-            .layer(from_fn(api::errors::speak))
-            .layer(from_fn_with_state(self.clone(), watch::request))
+            .layer(from_fn_with_state(Way { server: self.clone(), mcp: Arc::new(api::mcp::service(self)) }, pass))
             .with_state(self.clone())
     }
+}
+
+/// What every request passes on its way to its route, from the outside.
+static STEPS: [Step; 8] = [
+    |server, request, next| watch::request(server, request, next).boxed(),
+    |_, request, next| api::errors::speak(request, next).boxed(),
+    |_, request, next| guard::finish(request, next).boxed(),
+    |server, request, next| guard::pages(server, request, next).boxed(),
+    |server, request, next| api::mcp::challenge(server, request, next).boxed(),
+    |server, request, next| guard::admit(server, request, next).boxed(),
+    |_, request, next| guard::caught(next.run(request)).boxed(),
+    |server, request, next| keyed::carry_out(server, request, next).boxed(),
+];
+
+/// What requests pass, and what those of MCP clients are handed to.
+#[derive(Clone)]
+struct Way {
+    server: Server,
+    mcp: Arc<McpService>,
+}
+
+async fn pass(State(way): State<Way>, mut request: Request, route: middleware::Next) -> Response {
+    request.extensions_mut().insert(way.mcp);
+    Next::new(way.server, &STEPS, route).run(request).await
 }
 
 /// Begins with all servers at once; the last one is ready when all others are.

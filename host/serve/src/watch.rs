@@ -4,8 +4,7 @@
 
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use hotcell_telemetry::{Measure, Telemetry};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -13,6 +12,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, info_span};
 
 use crate::state::Server;
+use crate::step::Next;
 
 /// The header with the id of a request, there and back.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -22,7 +22,7 @@ const MOST_CHARACTERS: usize = 64;
 const NO_ROUTE: &str = "unmatched";
 
 /// Watches a request.
-pub(crate) async fn request(State(server): State<Server>, request: Request, next: Next) -> Response {
+pub(crate) async fn request(server: Server, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let id = id_of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();

@@ -3,7 +3,6 @@
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -15,6 +14,7 @@ use utoipa::{PartialSchema as _, ToSchema};
 use super::a2a::{self, A2aError, A2aErrorReply};
 use super::openai::{self, OpenAiError};
 use crate::problem::{MEDIA_TYPE, Problem};
+use crate::step::Next;
 
 const JSON: &str = "application/json";
 

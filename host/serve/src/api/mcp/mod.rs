@@ -60,7 +60,7 @@ pub(crate) fn service(server: &Server) -> McpService {
 )]
 async fn post(
     State(server): State<Server>,
-    Extension(mcp): Extension<McpService>,
+    Extension(mcp): Extension<Arc<McpService>>,
     request: Request,
 ) -> Result<Response, Problem> {
     respond(&server, &mcp, request, None).await
@@ -73,7 +73,7 @@ async fn post(
 )]
 async fn get(
     State(server): State<Server>,
-    Extension(mcp): Extension<McpService>,
+    Extension(mcp): Extension<Arc<McpService>>,
     request: Request,
 ) -> Result<Response, Problem> {
     respond(&server, &mcp, request, None).await
@@ -86,7 +86,7 @@ async fn get(
 )]
 async fn delete(
     State(server): State<Server>,
-    Extension(mcp): Extension<McpService>,
+    Extension(mcp): Extension<Arc<McpService>>,
     request: Request,
 ) -> Result<Response, Problem> {
     respond(&server, &mcp, request, None).await
@@ -108,7 +108,7 @@ async fn delete(
 )]
 async fn post_one(
     State(server): State<Server>,
-    Extension(mcp): Extension<McpService>,
+    Extension(mcp): Extension<Arc<McpService>>,
     Path(agent): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -123,7 +123,7 @@ async fn post_one(
 )]
 async fn get_one(
     State(server): State<Server>,
-    Extension(mcp): Extension<McpService>,
+    Extension(mcp): Extension<Arc<McpService>>,
     Path(agent): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -138,7 +138,7 @@ async fn get_one(
 )]
 async fn delete_one(
     State(server): State<Server>,
-    Extension(mcp): Extension<McpService>,
+    Extension(mcp): Extension<Arc<McpService>>,
     Path(agent): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {

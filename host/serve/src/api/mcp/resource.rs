@@ -1,7 +1,6 @@
 //! Where clients of the protocol learn how to get in: the metadata of a protected resource (RFC 9728), and the challenge that names it.
 
 use axum::extract::{Path, Request, State};
-use axum::middleware::Next;
 use axum::response::Response;
 use axum::{Extension, Json};
 use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
@@ -15,6 +14,7 @@ use crate::access::oidc::{OidcSettings, TenantOf};
 use crate::problem::{Problem, shown};
 use crate::role::Role;
 use crate::state::{Server, TENANTS};
+use crate::step::Next;
 use crate::tenant_name::NamedTenant;
 
 /// The path of what is protected.
@@ -106,7 +106,7 @@ async fn of_agent(
 }
 
 /// Tells whoever is refused at `/mcp` where the metadata is.
-pub(crate) async fn challenge(State(server): State<Server>, request: Request, next: Next) -> Response {
+pub(crate) async fn challenge(server: Server, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if path != MCP && !path.strip_prefix(MCP).is_some_and(|rest| rest.starts_with('/')) {
         return next.run(request).await;
