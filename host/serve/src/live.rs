@@ -16,7 +16,8 @@ use crate::news::News;
 
 /// A run that this process has in hand.
 pub(crate) struct Live {
-    events: broadcast::Sender<Happening>,
+    /// Made when somebody listens for the first time: it has room for many, and to most runs nobody listens
+    events: OnceLock<broadcast::Sender<Happening>>,
     /// The turns that have begun and are not completed, each with what is told of that
     open: Mutex<BTreeMap<u64, Arc<str>>>,
     /// Cancelled when nobody has it in hand any more
@@ -31,7 +32,7 @@ pub(crate) struct Live {
 impl Live {
     fn new() -> Self {
         Live {
-            events: broadcast::Sender::new(KEPT),
+            events: OnceLock::new(),
             open: Mutex::default(),
             done: CancellationToken::new(),
             report: Mutex::default(),
@@ -50,30 +51,39 @@ impl Live {
     pub(crate) fn events(&self) -> Heard {
         // Whatever is told is in one of them, and in one only.
         let open = self.open();
-        Heard { receiver: self.events.subscribe(), open: open.clone() }
+        let events = self.events.get_or_init(|| broadcast::Sender::new(KEPT));
+        Heard { receiver: events.subscribe(), open: open.clone() }
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<str>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells something to those who listen.
+    fn is_heard(&self) -> bool {
+        self.events.get().is_some_and(|events| events.receiver_count() > 0)
+    }
+
+    /// Tells something to those who listen, and that a turn has begun also to those who come later.
     fn tell(&self, event: &Event<'_>) {
-        let is_heard = self.events.receiver_count() > 0;
-        let happening = match event {
-            Event::NodeStarted { .. } | Event::NodeCompleted { .. } => happening(event),
-            _ if is_heard => happening(event),
-            _ => None,
+        let turn = match event {
+            Event::NodeStarted { turn, .. } | Event::NodeCompleted { turn, .. } => Some(*turn),
+            _ if self.is_heard() => None,
+            _ => return,
         };
-        let Some(happening) = happening else { return };
+        let begins = matches!(event, Event::NodeStarted { .. });
+        let begun = if begins { happening(event) } else { None };
         let mut open = self.open();
-        match (event, &happening) {
-            (Event::NodeStarted { turn, .. }, Happening::Live(text)) => drop(open.insert(*turn, text.clone())),
-            (Event::NodeCompleted { turn, .. }, _) => drop(open.remove(turn)),
-            _ => {}
+        if let Some(turn) = turn {
+            match &begun {
+                Some(Happening::Live(text)) => drop(open.insert(turn, text.clone())),
+                _ => drop(open.remove(&turn)),
+            }
         }
-        // Nobody need listen.
-        let _ = self.events.send(happening);
+        // Whoever comes later is told what is open then.
+        let Some(events) = self.events.get().filter(|events| events.receiver_count() > 0) else { return };
+        if let Some(happening) = begun.or_else(|| happening(event)) {
+            let _ = events.send(happening);
+        }
     }
 
     /// How it stood when it gave control back last, in this process.
@@ -274,7 +284,7 @@ impl Observer for Told {
     }
 
     fn wants_text(&self) -> bool {
-        self.hold.get().is_some_and(|hold| hold.live.events.receiver_count() > 0)
+        self.hold.get().is_some_and(|hold| hold.live.is_heard())
     }
 }
 
