@@ -6,13 +6,20 @@
 //! each gets its own answer. (A savepoint for each would do, too, but at every one of them the index of texts goes to the file.)
 //! The only writer of a process commits by itself and pays for no other thread. What may be put off waits in the same queue and
 //! wakes nobody: whoever commits next takes it along.
+//!
+//! Where many runs are written, the thread pauses after a commit. What comes meanwhile is committed together, and the thread is not woken
+//! for each of it. What comes after a quiet moment is committed at once.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::Shared;
 use crate::store::JournalError;
+
+/// How long nothing is committed after a commit, where many runs are written.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Something to be written.
 pub(super) trait Work: Send {
@@ -105,6 +112,11 @@ fn serve(queue: &Queue, shared: &Weak<Shared>) {
     while queue.wait() {
         let Some(shared) = shared.upgrade() else { return };
         shared.commit_waiting();
+        let pauses = shared.writers.are_many();
+        drop(shared);
+        if pauses {
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

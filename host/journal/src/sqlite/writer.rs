@@ -21,6 +21,8 @@ use crate::store::{JournalError, RunWriter};
 const ON_THEIR_WAY: u64 = 64;
 /// Bytes of entries above which it waits for them at once: what is on its way is held in memory.
 const SMALL: usize = 64 * 1024;
+/// How many runs are written at a time before they wait for each other.
+const MANY: usize = 8;
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -62,6 +64,11 @@ impl Writers {
 
     fn are_several(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 1
+    }
+
+    /// Whether there are so many that each may wait a moment, so that they share commits.
+    pub(super) fn are_many(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > MANY
     }
 }
 
