@@ -30,12 +30,15 @@ struct Start {
     follows: Option<RunId>,
     owner: String,
     begun: Option<Begun>,
+    /// How often it was told that something was sent to a run, before anything could be sent to this one
+    rung: u64,
     done: oneshot::Sender<Result<Writer, JournalError>>,
 }
 
 impl Work for Start {
     fn write(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let (header, shared) = (&self.header, &self.shared);
+        let rung = shared.mail.rung();
         if let Some(busy) = shared.busy(connection, header)? {
             return Err(Trouble::Refused(JournalError::ThreadBusy(busy)));
         }
@@ -46,12 +49,13 @@ impl Work for Start {
             }
         }
         self.begun = Some(start(connection, header, &self.owner)?);
+        self.rung = rung;
         Ok(())
     }
 
     fn tell(self: Box<Self>, outcome: Result<(), JournalError>) {
-        let Start { shared, header, begun, done, .. } = *self;
-        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, &header)));
+        let Start { shared, header, begun, rung, done, .. } = *self;
+        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, &header).with_nothing_sent(rung)));
         if let Some(writer) = writer.transpose() {
             // If nobody waits for it any more, the writer is dropped, and the run is free.
             let _ = done.send(writer);
@@ -74,7 +78,7 @@ impl Shared {
         let owner = self.owner()?.name.clone();
         let (done, writer) = oneshot::channel();
         let (header, follows) = (header.clone(), follows.cloned());
-        let start = Box::new(Start { shared: self.clone(), header, follows, owner, begun: None, done });
+        let start = Box::new(Start { shared: self.clone(), header, follows, owner, begun: None, rung: 0, done });
         self.commit(start, self.writers.are_some());
         Ok(Box::new(writer.await.map_err(|_| self.gone())??))
     }

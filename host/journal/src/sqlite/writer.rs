@@ -33,6 +33,9 @@ pub(super) struct Writer {
     /// How long it was worked on before
     worked: Duration,
     begun: Instant,
+    /// How often the bells of the mail were rung before it began: as long as they were not rung since, nothing was sent to it. Of a run
+    /// that was taken, it is not known
+    rung: Option<u64>,
     /// Held by whoever numbers entries, until they are in the order in which they are committed
     order: Mutex<()>,
     state: Arc<Mutex<State>>,
@@ -164,7 +167,13 @@ impl Writer {
             State { tail, calls: Vec::new(), broken: None, is_resting: false, is_behind: false, is_released: false };
         let (begun, order, state) = (Instant::now(), Mutex::default(), Arc::new(Mutex::new(state)));
         let committed = watch::Sender::new(tail.number);
-        Writer { shared, id, number, header, worked, begun, order, state, committed }
+        Writer { shared, id, number, header, worked, begun, rung: None, order, state, committed }
+    }
+
+    /// The same, of a run that has just begun, before which the bells of the mail were rung so often.
+    pub(super) fn with_nothing_sent(mut self, rung: u64) -> Self {
+        self.rung = Some(rung);
+        self
     }
 
     /// The same, of a run that nobody has: it only names the run.
@@ -231,7 +240,8 @@ impl Writer {
     /// Moves what was sent to the run to its entries.
     fn take_mail(&self) -> Result<Vec<Entry>, JournalError> {
         let has_mail = |connection: &Connection| unread(connection, self.number).map(|unread| !unread.is_empty());
-        if !self.shared.read(has_mail)? && self.state().broken.is_none() {
+        let was_sent_nothing = self.rung == Some(self.shared.mail.rung());
+        if (was_sent_nothing || !self.shared.read(has_mail)?) && self.state().broken.is_none() {
             return Ok(Vec::new());
         }
         let _order = locked(&self.order);

@@ -77,6 +77,17 @@ fn whoever_follows_a_run_is_told_what_another_process_does_with_it() {
     assert_eq!(runtime.block_on(other.find(run.as_str())).expect("found").status, RunStatus::Interrupted);
 }
 
+#[tokio::test]
+async fn what_was_sent_to_a_new_run_before_anybody_waits_for_it_is_received() {
+    let desk = Desk::new();
+    let (one, other) = (desk.store(), desk.store());
+    for sender in [&one, &other] {
+        let writer = asking(&one).await;
+        sender.send(writer.run(), answered(1, 0, "yes")).await.expect("sent");
+        assert_eq!(soon(writer.receive()).await.expect("received"), [answered(1, 0, "yes")]);
+    }
+}
+
 /// A trigger that never ends was begun by the first entry that was written.
 #[tokio::test]
 async fn a_journal_with_triggers_or_views_is_refused() {
