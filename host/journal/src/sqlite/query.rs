@@ -64,20 +64,21 @@ impl Shared {
         let mut alive = Alive { shared: self, known: HashMap::new() };
         let found = self.read(|connection| {
             let revision = "(SELECT digest FROM revisions WHERE revisions.number = runs.revision)";
-            let row = connection
+            connection
                 .prepare_cached(&format!("SELECT {SUMMARY}, number, {revision} FROM runs WHERE id = ?1"))?
                 .query_row([id], |row| {
-                    Ok((row.get::<_, i64>(9)?, row.get(10)?, summary(row, &mut |owner| alive.is(owner))?))
+                    let (number, revision): (i64, Option<String>) = (row.get(9)?, row.get(10)?);
+                    let mut found = summary(row, &mut |owner| alive.is(owner))?;
+                    // As long as the row is read, the file is locked for reading: it is all of one moment, and is locked once.
+                    let begun = end(connection, number, "ASC")?;
+                    // The index has the beginning of what came of it only.
+                    if found.outcome.as_ref().is_some_and(|outcome| outcome.chars().nth(OUTCOME - 1).is_some()) {
+                        let last = end(connection, number, "DESC")?;
+                        found.outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(found.outcome);
+                    }
+                    Ok((found, revision, begun))
                 })
-                .optional()?;
-            let Some((number, revision, mut found)) = row else { return Ok(None) };
-            let begun = end(connection, number, "ASC")?;
-            // The index has the beginning of what came of it only.
-            if found.outcome.as_ref().is_some_and(|outcome| outcome.chars().nth(OUTCOME - 1).is_some()) {
-                let last = end(connection, number, "DESC")?;
-                found.outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(found.outcome);
-            }
-            Ok(Some((found, revision, begun)))
+                .optional()
         })?;
         let Some((RunSummary { id, status, created, updated, outcome, .. }, revision, begun)) = found else {
             return Ok(None);
