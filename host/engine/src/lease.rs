@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use hotcell_journal::{Entry, JournalError, RecordedCall, RunId, RunWriter};
@@ -95,6 +96,10 @@ impl RunWriter for Lease {
             Some(redaction) => received.into_iter().map(|entry| redaction.open_entry(entry)).collect(),
             None => received,
         })
+    }
+
+    fn times(&self) -> Option<(SystemTime, SystemTime)> {
+        self.writer.times()
     }
 }
 

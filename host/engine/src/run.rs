@@ -5,7 +5,7 @@ mod read;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hotcell_budget::{Account, BudgetScope, Bytes, JOURNAL_BYTES, Usage};
 use hotcell_graph::ir::Graph;
@@ -89,6 +89,9 @@ pub struct RunReport {
     pub failures: Vec<NodeFailure>,
     /// How long its nodes took
     pub timings: Timings,
+    /// When it was begun and when it came to rest, as the journal has it. None if the journal has to be asked: for a run that was not
+    /// begun by whoever reports it, that does not rest, or that redacts values
+    pub times: Option<(SystemTime, SystemTime)>,
 }
 
 impl Engine {
@@ -308,7 +311,7 @@ impl Engine {
         let (remembered, completed, spent) = Remembered::of(history.entries);
         let context = self.context(Arc::new(lease), &graph, variables, redaction.clone(), remembered, spent);
         let context = Arc::new(RunContext { what_if, ..context });
-        let run = context.run.clone();
+        let (run, writer) = (context.run.clone(), context.writer.clone());
         let mut drive = Drive::of_run(context, state, self.store.clone(), worked);
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
         tracing::info!(target: "hotcell::graph", run = %run, "[graph:{}] started at `{}`", graph.name, graph.node(graph.start).id);
@@ -327,6 +330,9 @@ impl Engine {
         drive.tell(&outcome);
         let (account, failures) = (drive.used(), drive.failures());
         let timings = drive.timings.clone();
+        let times = writer.times().filter(|_| redaction.is_none());
+        // Whoever has it keeps the run.
+        drop(writer);
         if outcome == Outcome::Interrupted {
             // Whoever is told that a run was interrupted can go on with it at once.
             drop(drive);
@@ -336,7 +342,7 @@ impl Engine {
             Some(redaction) => (redaction.outcome(outcome), redaction.state(&state), redaction.failures(&failures)),
             None => (outcome, state, failures),
         };
-        Ok(RunReport { run, outcome, state, account, failures, timings })
+        Ok(RunReport { run, outcome, state, account, failures, timings, times })
     }
 }
 

@@ -441,4 +441,11 @@ pub trait RunWriter: Send + Sync {
 
     /// Waits for messages and appends them to the run.
     async fn receive(&self) -> Result<Vec<Entry>, JournalError>;
+
+    /// When the run was begun and when it came to rest, as [`RunStore::find`] says it ([`RunRecord::created`],
+    /// [`RunRecord::updated`]). None if that would have to be read: if the run was not begun by this writer, or does not rest by what
+    /// this writer appended.
+    fn times(&self) -> Option<(SystemTime, SystemTime)> {
+        None
+    }
 }

@@ -173,6 +173,15 @@ pub(crate) fn kept_of(run: &RunRecord) -> Object {
 
 /// What was said about a run when it was begun.
 pub(crate) fn metadata_of(run: &RunRecord) -> Object {
-    let metadata = origin(run).and_then(|origin| origin.get("metadata"));
+    metadata_in(origin(run))
+}
+
+/// What is said about a run that is to begin.
+pub(crate) fn metadata_given(given: &RunInput) -> Object {
+    metadata_in(given.origin.get(SERVED).and_then(GraphValue::as_object))
+}
+
+fn metadata_in(served: Option<&GraphObject>) -> Object {
+    let metadata = served.and_then(|served| served.get("metadata"));
     metadata.map(|metadata| object(metadata.into())).unwrap_or_default()
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::happenings::{Happening, Heard, KEPT};
 use crate::news::News;
+use crate::object::Object;
 
 /// A run that this process has in hand.
 pub(crate) struct Live {
@@ -24,6 +25,8 @@ pub(crate) struct Live {
     pub(crate) done: CancellationToken,
     /// How it stood when it gave control back last
     report: Mutex<Option<Arc<RunReport>>>,
+    /// What it was begun with, if this process has begun it
+    beginning: OnceLock<BegunWith>,
     /// How often somebody was to go on with it, and how many of these have begun or given up
     expected: AtomicU64,
     settled: AtomicU64,
@@ -36,6 +39,7 @@ impl Live {
             open: Mutex::default(),
             done: CancellationToken::new(),
             report: Mutex::default(),
+            beginning: OnceLock::new(),
             expected: AtomicU64::new(0),
             settled: AtomicU64::new(0),
         }
@@ -90,6 +94,24 @@ impl Live {
     pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Keeps what it was begun with.
+    pub(crate) fn was_begun_with(&self, beginning: BegunWith) {
+        let _ = self.beginning.set(beginning);
+    }
+
+    /// What it was begun with and how it stood when it gave control back last, both in this process.
+    pub(crate) fn beginning_and_end(&self) -> Option<(&BegunWith, Arc<RunReport>)> {
+        Some((self.beginning.get()?, self.report()?))
+    }
+}
+
+/// What a run was begun with that is no fork: what is shown of it besides how it stands.
+pub(crate) struct BegunWith {
+    /// What its agent was loaded from
+    pub(crate) source: String,
+    pub(crate) thread: Option<String>,
+    pub(crate) metadata: Object,
 }
 
 /// Somebody is to go on with a run, and has not begun.

@@ -1,7 +1,7 @@
 //! Whoever works on a run in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
@@ -111,5 +111,10 @@ impl RunWriter for Writer {
             }
             rung.await;
         }
+    }
+
+    fn times(&self) -> Option<(SystemTime, SystemTime)> {
+        let run = self.run().ok().filter(|run| run.term == 0 && !run.owned)?;
+        Some((run.created, run.updated))
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::commit::{Trouble, Work};
 use super::entries::Addition;
 use super::rows::{Tail, index_text, insert, microseconds, searched};
-use super::writer::Writer;
+use super::writer::{Fresh, Writer};
 use super::{Shared, artefacts, query};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
@@ -21,6 +21,8 @@ struct Begun {
     id: RunId,
     number: i64,
     tail: Tail,
+    /// When it was begun
+    created: i64,
 }
 
 /// Begins a run, together with what else is committed.
@@ -55,7 +57,7 @@ impl Work for Start {
 
     fn tell(self: Box<Self>, outcome: Result<(), JournalError>) {
         let Start { shared, header, begun, rung, done, .. } = *self;
-        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, &header).with_nothing_sent(rung)));
+        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, &header, rung)));
         if let Some(writer) = writer.transpose() {
             // If nobody waits for it any more, the writer is dropped, and the run is free.
             let _ = done.send(writer);
@@ -64,8 +66,9 @@ impl Work for Start {
 }
 
 impl Begun {
-    fn writer(self, shared: Arc<Shared>, header: &RunHeader) -> Writer {
-        Writer::new(shared, self.id, self.number, header, self.tail, Duration::ZERO)
+    fn writer(self, shared: Arc<Shared>, header: &RunHeader, rung: u64) -> Writer {
+        let fresh = Fresh { rung, created: self.created };
+        Writer::new(shared, self.id, self.number, header, self.tail, Duration::ZERO).of_fresh(fresh)
     }
 }
 
@@ -92,7 +95,7 @@ impl Shared {
         let owner = self.owner()?.name.clone();
         let mut connection = self.connection();
         let transaction = self.begin(&mut connection)?;
-        let Begun { id, number, mut tail } =
+        let Begun { id, number, mut tail, .. } =
             start(&transaction, header, &owner).map_err(|trouble| self.explain(trouble))?;
         let goes_on = !then.is_empty();
         let now = SystemTime::now();
@@ -153,5 +156,5 @@ fn start(connection: &Connection, header: &RunHeader, owner: &str) -> Result<Beg
     let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
     insert(connection, number, &started)?;
     index_text(connection, number, &searched(header, None))?;
-    Ok(Begun { id, number, tail })
+    Ok(Begun { id, number, tail, created: microseconds(now) })
 }

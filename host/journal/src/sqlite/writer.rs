@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::commit::{Trouble, Work};
 use super::entries::{Addition, Waiting, take_waiting};
-use super::rows::{Tail, receive, searched, unread};
+use super::rows::{Tail, receive, searched, time, unread};
 use super::{Shared, calls};
 use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact, RunHeader};
@@ -33,14 +33,21 @@ pub(super) struct Writer {
     /// How long it was worked on before
     worked: Duration,
     begun: Instant,
-    /// How often the bells of the mail were rung before it began: as long as they were not rung since, nothing was sent to it. Of a run
-    /// that was taken, it is not known
-    rung: Option<u64>,
+    /// None for a run that was taken
+    fresh: Option<Fresh>,
     /// Held by whoever numbers entries, until they are in the order in which they are committed
     order: Mutex<()>,
     state: Arc<Mutex<State>>,
     /// The number of the last entry that is committed; also told again when entries were refused
     committed: watch::Sender<u64>,
+}
+
+/// What is known of a run that its writer has begun.
+pub(super) struct Fresh {
+    /// How often the bells of the mail were rung before it began: as long as they were not rung since, nothing was sent to it
+    pub(super) rung: u64,
+    /// When it was begun
+    pub(super) created: i64,
 }
 
 struct State {
@@ -54,6 +61,8 @@ struct State {
     /// Whether entries were put off that nobody was told to commit
     is_behind: bool,
     is_released: bool,
+    /// When it came to rest
+    rested: Option<i64>,
 }
 
 /// How many runs are being written in this process.
@@ -113,7 +122,11 @@ impl Work for Add {
             let mut state = locked(&state);
             state.is_resting &= !rests;
             match &outcome {
-                Ok(()) => state.is_released |= rests,
+                Ok(()) if rests => {
+                    state.is_released = true;
+                    state.rested = addition.rows.iter().rfind(|row| row.change.is_some()).map(|row| row.at);
+                }
+                Ok(()) => {}
                 Err(
                     JournalError::Unread(_)
                     | JournalError::NotAsked { .. }
@@ -163,16 +176,16 @@ impl Writer {
         // What it was given beside its text is not looked at, and may be large.
         let given = header.given.get("input").map(|input| ("input".into(), input.clone())).into_iter().collect();
         let header = RunHeader { given, ..header.clone() };
-        let state =
-            State { tail, calls: Vec::new(), broken: None, is_resting: false, is_behind: false, is_released: false };
+        let (calls, broken, rested) = (Vec::new(), None, None);
+        let state = State { tail, calls, broken, is_resting: false, is_behind: false, is_released: false, rested };
         let (begun, order, state) = (Instant::now(), Mutex::default(), Arc::new(Mutex::new(state)));
         let committed = watch::Sender::new(tail.number);
-        Writer { shared, id, number, header, worked, begun, rung: None, order, state, committed }
+        Writer { shared, id, number, header, worked, begun, fresh: None, order, state, committed }
     }
 
-    /// The same, of a run that has just begun, before which the bells of the mail were rung so often.
-    pub(super) fn with_nothing_sent(mut self, rung: u64) -> Self {
-        self.rung = Some(rung);
+    /// The same, of a run that has just begun.
+    pub(super) fn of_fresh(mut self, fresh: Fresh) -> Self {
+        self.fresh = Some(fresh);
         self
     }
 
@@ -240,7 +253,7 @@ impl Writer {
     /// Moves what was sent to the run to its entries.
     fn take_mail(&self) -> Result<Vec<Entry>, JournalError> {
         let has_mail = |connection: &Connection| unread(connection, self.number).map(|unread| !unread.is_empty());
-        let was_sent_nothing = self.rung == Some(self.shared.mail.rung());
+        let was_sent_nothing = self.fresh.as_ref().is_some_and(|fresh| fresh.rung == self.shared.mail.rung());
         if (was_sent_nothing || !self.shared.read(has_mail)?) && self.state().broken.is_none() {
             return Ok(Vec::new());
         }
@@ -378,5 +391,10 @@ impl RunWriter for Writer {
             }
             rung.await;
         }
+    }
+
+    fn times(&self) -> Option<(SystemTime, SystemTime)> {
+        let (created, rested) = (self.fresh.as_ref()?.created, self.state().rested?);
+        Some((time(created), time(rested)))
     }
 }

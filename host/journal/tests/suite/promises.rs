@@ -262,6 +262,23 @@ async fn whoever_waits_for_a_run_is_told_when_it_was_cancelled_and_let_go() {
 }
 
 #[tokio::test]
+async fn whoever_has_begun_a_run_knows_when_it_began_and_came_to_rest() {
+    for store in Desk::new().stores() {
+        let writer = store.create(&given("a", &[]), None).await.expect("created");
+        assert_eq!(writer.times(), None, "it does not rest");
+        writer.append(vec![done("x")]).await.expect("added");
+        let found = store.find(writer.run().as_str()).await.expect("found");
+        assert_eq!(writer.times(), Some((found.created, found.updated)));
+
+        let waiting = asking(&*store).await;
+        waiting.append(vec![Entry::of_run(Fact::Waiting)]).await.expect("added");
+        let taken = store.take(waiting.run(), Fact::Resumed).await.expect("taken").writer;
+        taken.append(vec![done("x")]).await.expect("added");
+        assert_eq!(taken.times(), None, "somebody else began it");
+    }
+}
+
+#[tokio::test]
 async fn runs_are_filtered_and_come_in_pages() {
     for store in Desk::new().stores() {
         let mut runs = Vec::new();

@@ -18,7 +18,7 @@ use crate::live::{Begun, Live};
 use crate::problem::Problem;
 use crate::runs::IfBusy;
 use crate::state::Server;
-use crate::view::{Object, RunResult, RunView, object};
+use crate::view::{Object, RunResult, RunView, StatusView, object, time};
 
 /// What becomes of a run when whoever began it, and waits for it, goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -120,6 +120,9 @@ pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>
     if let Some(live) = &live {
         live.done.cancelled().await;
     }
+    if let Some(result) = live.as_ref().and_then(|live| at_hand(server, run, live)) {
+        return Ok(result);
+    }
     let report = live.and_then(|live| live.report());
     // What this process brought to its end need not be looked at to see that it rests.
     if !report.as_ref().is_some_and(|report| status_of(&report.outcome).is_final()) {
@@ -149,6 +152,34 @@ pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>
         None => Vec::new(),
     };
     Ok(RunResult { run: view, values: object((&values).into()), output, error, questions, withheld })
+}
+
+/// What came of a run that began and ended here: it is as the journal has it, and need not be read.
+fn at_hand(server: &Server, run: &RunId, live: &Live) -> Option<RunResult> {
+    let (begun, report) = live.beginning_and_end()?;
+    let (output, error) = match &report.outcome {
+        Outcome::Completed { output } => (Some(output.clone()), None),
+        Outcome::Failed { error, .. } => (None, Some(error.clone())),
+        Outcome::Stopped { reason } => (None, Some(reason.clone())),
+        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => return None,
+    };
+    let (created, updated) = report.times?;
+    let status = status_of(&report.outcome);
+    let view = RunView {
+        run_id: run.to_string(),
+        thread_id: begun.thread.clone(),
+        // A run of an agent that is not there any more is shown to nobody.
+        agent_id: Some(server.agents().id_of(&begun.source)?),
+        created_at: time(created),
+        updated_at: time(updated),
+        status: StatusView::of(status),
+        standing: status.as_str(),
+        outcome: output.clone().or_else(|| error.clone()),
+        metadata: Some(begun.metadata.clone()),
+        fork: None,
+    };
+    let values = object((&GraphValue::Object(report.state.to_object())).into());
+    Some(RunResult { run: view, values, output, error, questions: Vec::new(), withheld: Vec::new() })
 }
 
 /// How a run stands that gave control back like this.

@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 
 use super::{IfBusy, Runs, about};
-use crate::input::{is_ours, webhook_of};
-use crate::live::{Begun, Told};
+use crate::input::{is_ours, metadata_given, webhook_of};
+use crate::live::{Begun, BegunWith, Told};
 use crate::log;
 use crate::once;
 use crate::problem::Problem;
@@ -173,8 +173,12 @@ impl Runs {
             let name = given.id.get_or_insert_with(|| RunId::random().to_string());
             (RunId::from(name.clone()), webhook)
         });
+        let (source, thread, metadata) = (agent.source().to_owned(), given.thread.clone(), metadata_given(&given));
         let (agent, beginning) = (agent.clone(), Beginning { place, about, told, listens });
-        self.begin(beginning, |host, session| async move { host.run(&agent, given, session).await }).await
+        let begun =
+            self.begin(beginning, |host, session| async move { host.run(&agent, given, session).await }).await?;
+        begun.live.was_begun_with(BegunWith { source, thread, metadata });
+        Ok(begun)
     }
 
     /// A place for a run that is to begin.

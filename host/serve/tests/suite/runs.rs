@@ -11,6 +11,8 @@ async fn a_run_is_begun_and_waited_for_in_one_request_or_in_two() {
     assert_eq!((result["output"].clone(), result["run"]["status"].clone()), (json!("you said hi"), json!("success")));
     assert_eq!(result["run"]["agent_id"], "echo");
     assert_eq!((result["error"].clone(), result["questions"].clone()), (Value::Null, json!([])));
+    let found = ok(desk.get(&format!("/runs/{}", result["run"]["run_id"].as_str().unwrap()))).await;
+    assert_eq!(result["run"], found, "whoever began it is told what the journal has");
 
     let metadata = json!({ "who": "me", "n": [1, { "x": null }] });
     let begun =
@@ -22,6 +24,7 @@ async fn a_run_is_begun_and_waited_for_in_one_request_or_in_two() {
         (json!("you said ho"), json!("ho"))
     );
     let found = ok(desk.get(&format!("/runs/{run}"))).await;
+    assert_eq!(result["run"], found);
     assert_eq!((found["metadata"].clone(), found["standing"].clone()), (metadata, json!("completed")));
     // Of a run that no process has in hand any more, the same is read from the journal.
     assert_eq!(ok(desk.get(&format!("/runs/{run}/wait"))).await["output"], "you said ho");
