@@ -64,7 +64,6 @@ impl Addition {
             insert(connection, self.run, row).map_err(|error| match error {
                 // Somebody else added an entry of this number, or one before it could not be written.
                 error if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => self.fenced(),
-                rusqlite::Error::StatementChangedRows(_) => self.fenced(),
                 error => Trouble::Store(error),
             })?;
         }
@@ -102,6 +101,11 @@ impl Addition {
 
 /// The processes that wait for a run, which need not be remembered any more.
 pub(super) fn take_waiting(connection: &Connection, run: i64) -> rusqlite::Result<Waiting> {
-    let mut statement = connection.prepare_cached("DELETE FROM waits WHERE run = ?1 RETURNING owner")?;
-    statement.query_map([run], |row| row.get(0))?.collect()
+    let mut statement = connection.prepare_cached("SELECT owner FROM waits WHERE run = ?1")?;
+    let waiting: Waiting = statement.query_map([run], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    // Whoever came in between found that the run is free, and is remembered all the same.
+    for owner in &waiting {
+        connection.prepare_cached("DELETE FROM waits WHERE run = ?1 AND owner = ?2")?.execute((run, owner))?;
+    }
+    Ok(waiting)
 }

@@ -359,7 +359,7 @@ fn refuse_several_names(path: &Path) -> Result<(), String> {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use rusqlite::{Connection, StatementStatus};
+    use rusqlite::{Connection, ErrorCode, StatementStatus};
 
     use super::SqliteStore;
     use super::rows::{Tail, insert};
@@ -376,7 +376,7 @@ mod tests {
         let connection = store.shared.connection();
         insert(&connection, 1, &first).expect("written");
         let early = insert(&connection, 1, &third).expect_err("there is no second one");
-        assert!(matches!(early, rusqlite::Error::StatementChangedRows(0)), "{early}");
+        assert_eq!(early.sqlite_error_code(), Some(ErrorCode::ConstraintViolation), "{early}");
         insert(&connection, 1, &second).expect("written");
         insert(&connection, 1, &third).expect("written");
     }

@@ -262,15 +262,20 @@ pub(super) fn receive(
     Ok(mail)
 }
 
-/// Adds a row of entries and what follows from it in the index. No entry may be missing before it: that is the error
-/// [`rusqlite::Error::StatementChangedRows`].
+/// Adds a row of entries and what follows from it in the index. No entry may be missing before it, and there may be none of its number:
+/// that is a violation of a constraint.
 pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT OR FAIL INTO entries (run, number, place, kind, body, at, worked, sum) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
-             WHERE ?2 = 1 OR EXISTS (SELECT 1 FROM entries WHERE run = ?1 AND number = ?2 - 1)",
+            // Without an entry before it, it has no number, and must have one. (A condition of a `SELECT` that is inserted would say it
+            // more plainly, and SQLite would make a table of its own for each row, since it reads what it writes to.)
+            "INSERT OR FAIL INTO entries (run, number, place, kind, body, at, worked, sum) VALUES (
+                 ?1,
+                 CASE WHEN ?2 = 1 OR EXISTS (SELECT 1 FROM entries WHERE run = ?1 AND number = ?2 - 1) THEN ?2 END,
+                 ?3, ?4, ?5, ?6, ?7, ?8
+             )",
         )?
-        .insert(params![
+        .execute(params![
             run,
             row.number as i64,
             row.place.as_str(),
