@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::commit::{Trouble, Work};
 use super::entries::Addition;
-use super::rows::{Tail, index_text, insert, microseconds, searched};
+use super::rows::{Tail, index_new_text, insert, microseconds, searched};
 use super::writer::{Fresh, Writer};
 use super::{Shared, artefacts, query};
 use crate::entry::{Entry, Fact, RunHeader};
@@ -155,6 +155,6 @@ fn start(connection: &Connection, header: &RunHeader, owner: &str) -> Result<Beg
     let mut tail = Tail::new(&id);
     let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
     insert(connection, number, &started)?;
-    index_text(connection, number, &searched(header, None))?;
+    index_new_text(connection, number, &searched(header, None))?;
     Ok(Begun { id, number, tail, created: microseconds(now) })
 }

@@ -318,7 +318,13 @@ pub(super) fn searched(header: &RunHeader, outcome: Option<&str>) -> String {
     parts.into_iter().flatten().map(|part| beginning(part, SEARCHED)).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes a run findable by this text.
+/// Makes a new run findable by this text. Nothing has to be taken out of the index for it.
+pub(super) fn index_new_text(connection: &Connection, run: i64, text: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("INSERT INTO texts (rowid, text) VALUES (?1, ?2)")?.execute(params![run, text])?;
+    Ok(())
+}
+
+/// Makes a run findable by this text from now on, in place of another one.
 pub(super) fn index_text(connection: &Connection, run: i64, text: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO texts (rowid, text) VALUES (?1, ?2)")?

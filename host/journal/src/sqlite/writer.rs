@@ -202,7 +202,9 @@ impl Writer {
         let _order = locked(&self.order);
         let ended = entries.iter().rev().find(|entry| entry.fact.is_rest());
         let rests = ended.is_some();
-        let text = ended.map(|entry| searched(&self.header, entry.fact.outcome()));
+        // A new run without an outcome is found by what it was begun with.
+        let said = ended.map(|entry| entry.fact.outcome()).filter(|outcome| outcome.is_some() || self.fresh.is_none());
+        let text = said.map(|outcome| searched(&self.header, outcome));
         let may_be_refused =
             entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. } | Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
