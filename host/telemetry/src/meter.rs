@@ -133,6 +133,11 @@ fn key(labels: &[&str]) -> String {
         if number > 0 {
             key.push(BETWEEN);
         }
+        // Nearly all of them are like this.
+        if label.len() <= MOST_CHARACTERS && label.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            key.push_str(label);
+            continue;
+        }
         key.extend(label.chars().take(MOST_CHARACTERS).map(|c| if c.is_control() { '\u{fffd}' } else { c }));
     }
     key
