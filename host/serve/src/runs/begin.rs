@@ -48,15 +48,18 @@ impl Runs {
         if let Some(name) = name {
             given.id = Some(name.to_string());
         }
+        if if_busy == IfBusy::Reject {
+            return self.try_start(agent, given, None, listens).await;
+        }
         // Those that wait for a thread begin in the order in which they came.
         let _turn = match &given.thread {
-            Some(thread) if if_busy != IfBusy::Reject => Some(self.queues.lock(thread).await),
-            _ => None,
+            Some(thread) => Some(self.queues.lock(thread).await),
+            None => None,
         };
         let mut last = None;
         loop {
             let problem = match self.try_start(agent, given.clone(), None, listens).await {
-                Err(problem) if if_busy != IfBusy::Reject => problem,
+                Err(problem) => problem,
                 begun => return begun,
             };
             let Some(way) = problem.run_in_the_way() else { return Err(problem) };
