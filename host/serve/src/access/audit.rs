@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use http::{Method, StatusCode};
-use serde_json::json;
+use serde::Serialize;
 
 use super::caller::Caller;
 use super::rate::Rate;
@@ -30,6 +30,24 @@ struct Log {
     unknown: Rate,
     /// Refusals of people whom nobody knows that have no line of their own, since the last one that has
     left_out: u64,
+}
+
+/// A request, as it is written down.
+#[derive(Serialize)]
+struct Line<'a> {
+    at: String,
+    key: Option<&'a str>,
+    method: String,
+    path: String,
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<u64>,
 }
 
 impl Audit {
@@ -70,24 +88,28 @@ impl Audit {
             Caller::Subject { .. } | Caller::Unknown => None,
             Caller::Local | Caller::Key(_) => Some(caller.id()),
         };
-        let mut line = json!({
-            "at": time(SystemTime::now()), "key": key, "method": shown(method.as_str()), "path": shortened(path, MOST_OF_PATH),
-            "status": status.as_u16(),
-        });
-        if let Caller::Subject { issuer, subject, .. } = caller {
-            line["issuer"] = issuer.as_str().into();
-            line["subject"] = subject.as_str().into();
-        }
-        if let Some(tenant) = tenant {
-            line["tenant"] = tenant.as_str().into();
-        }
-        if is_unknown && log.left_out > 0 {
-            line["left_out"] = std::mem::take(&mut log.left_out).into();
-        }
+        let (issuer, subject) = match caller {
+            Caller::Subject { issuer, subject, .. } => (Some(issuer.as_str()), Some(subject.as_str())),
+            _ => (None, None),
+        };
+        let left_out = (is_unknown && log.left_out > 0).then(|| std::mem::take(&mut log.left_out));
+        let line = Line {
+            at: time(SystemTime::now()),
+            key,
+            method: shown(method.as_str()),
+            path: shortened(path, MOST_OF_PATH),
+            status: status.as_u16(),
+            issuer,
+            subject,
+            tenant: tenant.map(TenantName::as_str),
+            left_out,
+        };
+        let mut line = serde_json::to_string(&line).unwrap_or_default();
+        line.push('\n');
         // One write, so that lines of several processes do not mix.
-        let written = log.file.write_all(format!("{line}\n").as_bytes());
-        if let Err(error) = written {
-            tracing::error!(target: "hotcell::serve", %error, %line, "the audit log cannot be written");
+        if let Err(error) = log.file.write_all(line.as_bytes()) {
+            let line = line.trim_end();
+            tracing::error!(target: "hotcell::serve", %error, line, "the audit log cannot be written");
         }
     }
 }
