@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::file_watch::{Outcome, UNTOLD, Watcher, settle};
+use crate::file_watch::{Noticed, Outcome, UNTOLD, Watcher, settle};
 use crate::serve::ToolCatalog;
 
 /// How deep below a folder files are looked at: agents lie in it, with their scripts and plugins in folders of their own.
@@ -100,7 +100,9 @@ async fn follow(paths: Vec<PathBuf>, mut seen: Vec<Stamp>, offer: Offer) {
         let looked = tokio::task::spawn_blocking(move || Looked::at(&looking)).await;
         let Ok(Looked { files, folders, is_cut }) = looked else { return };
         let Outcome { is_told, is_more, refused } = match &watcher {
-            Some(watcher) => watcher.watch(folders).await,
+            Some(watcher) => {
+                watcher.watch(folders.into_iter().map(|folder| (folder, Noticed::Writing)).collect()).await
+            }
             None => Outcome::default(),
         };
         if let Some((folder, error)) = refused {

@@ -1,6 +1,7 @@
 //! Noticing that files change. The system tells of it where it can; what it told is only a reason to look, and looking decides. Where
 //! the system cannot tell, whoever watches looks from time to time.
 
+mod folders;
 mod outcome;
 #[cfg(not(target_os = "linux"))]
 #[path = "untold.rs"]
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
+pub use folders::{Folders, Noticed};
 pub use outcome::Outcome;
 pub use watcher::Watcher;
 pub use written::Written;

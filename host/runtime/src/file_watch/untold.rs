@@ -1,11 +1,10 @@
 //! A system that tells nothing of files: it is looked from time to time.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::{Error, ErrorKind};
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::folders::Folders;
 use super::outcome::Outcome;
 use super::written::Written;
 
@@ -22,7 +21,7 @@ impl Watcher {
     }
 
     /// Watches these folders from now on, and no others.
-    pub async fn watch(&self, _: BTreeSet<PathBuf>) -> Outcome {
+    pub async fn watch(&self, _: Folders) -> Outcome {
         match self.0 {}
     }
 

@@ -1,6 +1,6 @@
 //! What the system tells of files (inotify): that something was changed, and who is not done with writing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Error;
 use std::mem::MaybeUninit;
@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::folders::{Folders, Noticed};
 use super::outcome::Outcome;
 use super::written::Written;
 
@@ -48,12 +49,20 @@ struct Seen {
 /// The folders that are watched.
 #[derive(Default)]
 struct Watched {
-    /// Each with the number of its watch, its own in its file system (one that was removed and made again is another one), and whether
-    /// others may change what is in it without that this system knows
-    folders: HashMap<PathBuf, (i32, u64, bool)>,
+    folders: HashMap<PathBuf, Folder>,
     by_watch: HashMap<i32, PathBuf>,
     /// Whether it was said that one cannot be watched
     has_complained: bool,
+}
+
+/// A folder that is watched.
+struct Folder {
+    watch: i32,
+    /// Its number in its file system: one that was removed and made again is another one
+    number: u64,
+    /// Whether others may change what is in it without that this system knows
+    is_shared: bool,
+    noticed: Noticed,
 }
 
 impl Watcher {
@@ -86,7 +95,7 @@ impl Watcher {
     }
 
     /// Watches these folders from now on, and no others.
-    pub async fn watch(&self, folders: BTreeSet<PathBuf>) -> Outcome {
+    pub async fn watch(&self, folders: Folders) -> Outcome {
         let seen = self.seen.clone();
         let watching = tokio::task::spawn_blocking(move || seen.watched().watch(&seen.told, &folders)).await;
         watching.unwrap_or_default()
@@ -186,42 +195,47 @@ fn is_ignored(name: &OsStr) -> bool {
 }
 
 impl Watched {
-    fn watch(&mut self, told: &OwnedFd, folders: &BTreeSet<PathBuf>) -> Outcome {
+    fn watch(&mut self, told: &OwnedFd, folders: &Folders) -> Outcome {
         let gone: Vec<PathBuf> = self
             .folders
             .iter()
-            .filter(|(folder, (_, known, _))| !folders.contains(*folder) || number(folder) != Some(*known))
+            .filter(|(folder, known)| !folders.contains_key(*folder) || number(folder) != Some(known.number))
             .map(|(folder, _)| folder.clone())
             .collect();
         for folder in gone {
-            if let Some((watch, ..)) = self.folders.remove(&folder) {
+            if let Some(Folder { watch, .. }) = self.folders.remove(&folder) {
                 self.by_watch.remove(&watch);
                 // The system forgets by itself what was removed.
                 let _ = inotify::remove_watch(told, watch);
             }
         }
         let mut outcome = Outcome { is_told: true, ..Outcome::default() };
-        for folder in folders {
-            if let Some((_, _, is_shared)) = self.folders.get(folder) {
-                outcome.is_told &= !is_shared;
+        for (folder, noticed) in folders {
+            if let Some(known) = self.folders.get(folder).filter(|known| known.noticed == *noticed) {
+                outcome.is_told &= !known.is_shared;
                 continue;
             }
             let Some(number) = number(folder) else { continue };
-            let wanted = WatchFlags::ATTRIB
+            let writing = match noticed {
+                Noticed::Names => WatchFlags::empty(),
+                Noticed::Writing => WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE,
+            };
+            // A folder that is watched already is watched like this from now on.
+            let wanted = writing
+                | WatchFlags::ATTRIB
                 | WatchFlags::CREATE
                 | WatchFlags::DELETE
                 | WatchFlags::DELETE_SELF
-                | WatchFlags::MODIFY
                 | WatchFlags::MOVE_SELF
                 | WatchFlags::MOVE
-                | WatchFlags::CLOSE_WRITE
                 | WatchFlags::ONLYDIR;
             match inotify::add_watch(told, folder.as_path(), wanted) {
                 Ok(watch) => {
                     let is_shared = is_shared(folder);
                     outcome.is_told &= !is_shared;
                     outcome.is_more = true;
-                    self.folders.insert(folder.clone(), (watch, number, is_shared));
+                    let known = Folder { watch, number, is_shared, noticed: *noticed };
+                    self.folders.insert(folder.clone(), known);
                     self.by_watch.insert(watch, folder.clone());
                 }
                 // It was removed a moment ago.

@@ -9,12 +9,12 @@ mod unit;
 pub(crate) mod watch;
 pub(crate) mod watching;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hotcell_runtime::diagnostic::Diagnostic;
-use hotcell_runtime::file_watch::Written;
+use hotcell_runtime::file_watch::{Folders, Noticed, Written};
 use hotcell_runtime::{Agent, Host, LoadFailure};
 
 use self::refresh::Loaded;
@@ -166,13 +166,18 @@ impl Agents {
     }
 
     /// The folders in which something can change that concerns what is served.
-    async fn folders(&self) -> BTreeSet<PathBuf> {
+    async fn folders(&self) -> Folders {
         let (now, roots) = (self.now(), self.roots.clone());
         let find = move || {
             let roots = roots.iter().flat_map(|root| watch::below(&root.path));
-            let all = roots.chain(now.units.values().flat_map(|unit| unit.fresh.folders()));
-            // One folder by two ways is watched once.
-            all.map(|folder| folder.canonicalize().unwrap_or(folder)).collect()
+            let fresh = now.units.values().flat_map(|unit| unit.fresh.folders());
+            let mut folders = Folders::new();
+            for (folder, noticed) in roots.chain(fresh.map(|folder| (folder, Noticed::Writing))) {
+                // One folder by two ways is watched once.
+                let known = folders.entry(folder.canonicalize().unwrap_or(folder)).or_insert(noticed);
+                *known = noticed.max(*known);
+            }
+            folders
         };
         tokio::task::spawn_blocking(find).await.unwrap_or_default()
     }

@@ -1,7 +1,8 @@
 //! Which folders are watched.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use hotcell_runtime::file_watch::{Folders, Noticed};
 
 /// How deep below a folder others are watched.
 const DEPTH: usize = 8;
@@ -11,11 +12,12 @@ const MOST: usize = 8192;
 const SKIPPED: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];
 
 /// The folders below a path in which agents may come or go, and the one that holds it. Links are not followed.
-pub(in crate::agents) fn below(path: &Path) -> BTreeSet<PathBuf> {
+pub(in crate::agents) fn below(path: &Path) -> Folders {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // That it comes back is seen there.
-    let mut folders: BTreeSet<PathBuf> =
-        path.ancestors().skip(1).find(|folder| folder.is_dir()).map(Path::to_path_buf).into_iter().collect();
+    // That it comes back is seen there. What is written beside it is not looked at: journals are, at every commit.
+    let noticed = if path.is_file() { Noticed::Writing } else { Noticed::Names };
+    let holder = path.ancestors().skip(1).find(|folder| folder.is_dir()).map(Path::to_path_buf);
+    let mut folders: Folders = holder.into_iter().map(|holder| (holder, noticed)).collect();
     let mut next = vec![(path, DEPTH)];
     while let Some((folder, depth)) = next.pop() {
         if folders.len() >= MOST {
@@ -33,7 +35,7 @@ pub(in crate::agents) fn below(path: &Path) -> BTreeSet<PathBuf> {
                 }
             }
         }
-        folders.insert(folder);
+        folders.insert(folder, Noticed::Writing);
     }
     folders
 }
@@ -51,9 +53,13 @@ mod tests {
         }
         #[cfg(unix)]
         std::os::unix::fs::symlink("/", root.join("a/link")).expect("linked");
-        let expected = [place.path().to_owned(), root.clone(), root.join("a"), root.join("a/plugins")];
-        assert_eq!(below(&root), expected.into());
+        let beside = (place.path().to_owned(), Noticed::Names);
+        let within = [root.clone(), root.join("a"), root.join("a/plugins")].map(|folder| (folder, Noticed::Writing));
+        let expected: Folders = std::iter::once(beside.clone()).chain(within).collect();
+        assert_eq!(below(&root), expected);
         std::fs::remove_dir_all(&root).expect("removed");
-        assert_eq!(below(&root), [place.path().to_owned()].into());
+        assert_eq!(below(&root), Folders::from([beside]));
+        std::fs::write(&root, "name: a").expect("written");
+        assert_eq!(below(&root), Folders::from([(place.path().to_owned(), Noticed::Writing)]));
     }
 }
