@@ -178,17 +178,26 @@ impl Shared {
         Ok((number, status, owner.filter(|owner| self.is_alive(owner))))
     }
 
-    /// Everything of a run, what was sent to it included.
-    fn history(&self, run: &RunId) -> Result<History, JournalError> {
-        let number = self.read(|connection| query::number(connection, run))?;
-        let number = number.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
-        self.read(|connection| {
-            let (mut history, _) = history(connection, number, run)?;
-            if history.damage.is_none() {
-                history.entries.extend(unread(connection, number)?);
-            }
-            Ok(history)
-        })
+    /// Everything of a run, what was sent to it included, as it is at one moment; nothing if it has more entries than that.
+    fn history(&self, run: &RunId, most: u64) -> Result<Option<History>, JournalError> {
+        let found = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
+                // As long as the row is read, the file is locked for reading.
+                .query_row([run.as_str()], |row| {
+                    let number = row.get(0)?;
+                    if query::is_longer(connection, number, most)? {
+                        return Ok(None);
+                    }
+                    let (mut history, _) = history(connection, number, run)?;
+                    if history.damage.is_none() {
+                        history.entries.extend(unread(connection, number)?);
+                    }
+                    Ok(Some(history))
+                })
+                .optional()
+        })?;
+        found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
     }
 
     fn begin<'c>(&self, connection: &'c mut Connection) -> Result<Transaction<'c>, JournalError> {
@@ -232,13 +241,12 @@ impl RunStore for SqliteStore {
     }
 
     async fn history(&self, run: &RunId) -> Result<History, JournalError> {
-        match self.shared.is_long(run, 0)? {
-            true => {
-                let run = run.clone();
-                aside(&self.shared, move |shared| shared.history(&run)).await
-            }
-            false => self.shared.history(run),
+        if let Some(history) = self.shared.history(run, SHORT as u64)? {
+            return Ok(history);
         }
+        let run = run.clone();
+        // None has more entries than there are numbers.
+        Ok(aside(&self.shared, move |shared| shared.history(&run, u64::MAX)).await?.unwrap_or_default())
     }
 
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {

@@ -13,12 +13,15 @@ use crate::projection::RunStatus;
 use crate::rules::choose;
 use crate::store::{EntryPage, JournalError, RunPage, RunQuery, RunRecord, RunSummary};
 
-/// The number of a run.
-pub(super) fn number(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {
-    connection
-        .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
-        .query_row([run.as_str()], |row| row.get(0))
-        .optional()
+/// Whether the run of this number has more entries than that. Of one that is damaged, whoever reads it is told where it ends.
+pub(super) fn is_longer(connection: &Connection, number: i64, most: u64) -> rusqlite::Result<bool> {
+    let last: rusqlite::Result<Option<i64>> = connection
+        .prepare_cached("SELECT max(number) FROM entries WHERE run = ?1")?
+        .query_row([number], |row| row.get(0));
+    match last {
+        Err(error) if is_damage(&error) => Ok(false),
+        last => Ok(last?.is_some_and(|last| u64::try_from(last).is_ok_and(|last| last > most))),
+    }
 }
 
 /// The number of a run's last entry.
