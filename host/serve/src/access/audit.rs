@@ -23,13 +23,31 @@ const UNKNOWN_LINES: u32 = 1;
 const MOST_OF_PATH: usize = 2048;
 
 /// Where what was asked is written down. Bodies are not.
-pub(crate) struct Audit(Option<Mutex<Log>>);
+pub(crate) struct Audit(Option<Log>);
 
 struct Log {
+    /// Lines are added to it side by side, each with one write
     file: File,
-    unknown: Rate,
-    /// Refusals of people whom nobody knows that have no line of their own, since the last one that has
+    unknown: Mutex<Unknown>,
+}
+
+/// People whom nobody knows.
+struct Unknown {
+    lines: Rate,
+    /// Refusals of them that have no line of their own, since the last one that has
     left_out: u64,
+}
+
+impl Log {
+    /// How many refusals of people whom nobody knows were left out before this one; none if it is left out, too.
+    fn of_unknown(&self) -> Option<u64> {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if unknown.lines.take("", Instant::now()).is_err() {
+            unknown.left_out += 1;
+            return None;
+        }
+        Some(std::mem::take(&mut unknown.left_out))
+    }
 }
 
 /// A request, as it is written down.
@@ -58,8 +76,8 @@ impl Audit {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let log = Log { file: options.open(path)?, unknown: Rate::per_second(UNKNOWN_LINES), left_out: 0 };
-        Ok(Audit(Some(Mutex::new(log))))
+        let unknown = Mutex::new(Unknown { lines: Rate::per_second(UNKNOWN_LINES), left_out: 0 });
+        Ok(Audit(Some(Log { file: options.open(path)?, unknown })))
     }
 
     /// Writes down a request that changed something, or that was refused to whoever sent it.
@@ -78,12 +96,12 @@ impl Audit {
         if reads && !is_refused {
             return;
         }
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_unknown = *caller == Caller::Unknown;
-        if is_unknown && log.unknown.take("", Instant::now()).is_err() {
-            log.left_out += 1;
-            return;
-        }
+        let left_out = if *caller == Caller::Unknown {
+            let Some(left_out) = log.of_unknown() else { return };
+            Some(left_out).filter(|left_out| *left_out > 0)
+        } else {
+            None
+        };
         let key = match caller {
             Caller::Subject { .. } | Caller::Unknown => None,
             Caller::Local | Caller::Key(_) => Some(caller.id()),
@@ -92,7 +110,6 @@ impl Audit {
             Caller::Subject { issuer, subject, .. } => (Some(issuer.as_str()), Some(subject.as_str())),
             _ => (None, None),
         };
-        let left_out = (is_unknown && log.left_out > 0).then(|| std::mem::take(&mut log.left_out));
         let line = Line {
             at: time(SystemTime::now()),
             key,
@@ -106,8 +123,8 @@ impl Audit {
         };
         let mut line = serde_json::to_string(&line).unwrap_or_default();
         line.push('\n');
-        // One write, so that lines of several processes do not mix.
-        if let Err(error) = log.file.write_all(line.as_bytes()) {
+        // One write, so that lines of several threads and processes do not mix.
+        if let Err(error) = (&log.file).write_all(line.as_bytes()) {
             let line = line.trim_end();
             tracing::error!(target: "hotcell::serve", %error, line, "the audit log cannot be written");
         }
