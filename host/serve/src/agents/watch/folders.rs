@@ -1,6 +1,6 @@
 //! Which folders are watched.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hotcell_runtime::file_watch::{Folders, Noticed};
 
