@@ -41,6 +41,7 @@ use hotcell_budget::RunBudget;
 use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
+pub use crate::searching::TakesTooLong;
 pub use action::{Action, ComputeAction, LookUpAction, PluginNodeAction, PluginNodeKind, ScriptAction};
 pub use agent_loop::{
     AgentLoop, Allowance, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,

@@ -1,32 +1,28 @@
 //! Regular expressions that somebody else wrote. A search takes no more than time in proportion to the text and to the expression as it is
-//! compiled, but that is hours where both are large: so how large an expression is, is known, and each search is counted in steps.
+//! compiled, but that is hours where both are large: so how large an expression is, is known, and each search has an end.
+
+mod cost;
+mod engine;
+mod kept;
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use regex::{Regex, RegexBuilder};
+use regex_automata::Input;
+use regex_syntax::ParserBuilder;
 use thiserror::Error;
 
-/// Bytes of the smallest and of the largest expression as it is compiled. Between them are two sizes more. What `\w` stands for in all
-/// scripts takes some fifty thousand bytes, wherever it is repeated.
-const SMALL: usize = 16 << 10;
-const LARGE: usize = 8 << 20;
-const BETWEEN: usize = 8;
-/// Bytes of a text that an expression of the smallest size looks at in one step, and steps in which one is compiled.
-const BYTES: usize = 8;
-const COMPILING: usize = 100;
-/// Steps in which it turns out that an expression is too large.
-pub(crate) const MOST_COMPILING: usize = LARGE / SMALL * COMPILING;
-/// Bytes of what a search remembers to be fast.
-const REMEMBERED: usize = 512 << 10;
-/// Bytes of all expressions of a file as they are compiled, and for how many a small one counts.
-const OF_A_FILE: usize = 64 << 20;
-const LEAST: usize = 64 << 10;
+pub(crate) use cost::MOST_COMPILING;
+use cost::{LARGEST, LEAST, LONGEST, MOST_STEPS, OF_A_FILE};
+pub(crate) use engine::Matches;
+use engine::{Compiled, Looking};
+pub(crate) use kept::Recent;
 
-/// Steps of one search: some seconds at worst, for texts and expressions that are made for it.
-pub(crate) const MOST_STEPS: usize = 2 << 20;
-/// How long one text may be searched again and again: each search may look at all of it that is left.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one value may be searched again and again. Nothing else goes on meanwhile on the thread that evaluates, so that it is no longer
+/// than whoever stops a run waits.
+const LONG: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// Bytes that are left for the file that this thread reads
@@ -36,9 +32,15 @@ thread_local! {
 /// Why there is no such expression.
 #[derive(Debug, Error)]
 pub(crate) enum SearchError {
-    /// It is none, or too large
+    /// It is none
     #[error(transparent)]
-    Invalid(#[from] regex::Error),
+    Invalid(Box<regex_syntax::Error>),
+    /// It is too long as it is written
+    #[error("a regular expression has {LONGEST} bytes at most")]
+    TooLong,
+    /// It is too large
+    #[error("the regular expression has more than {LARGEST} bytes when it is compiled")]
+    TooLarge,
     /// All expressions of the file together are too large
     #[error("the regular expressions of the file have more than {OF_A_FILE} bytes when they are compiled")]
     Spent,
@@ -47,56 +49,125 @@ pub(crate) enum SearchError {
 impl SearchError {
     /// Whether it could be one, if it were smaller.
     pub(crate) fn is_size(&self) -> bool {
-        matches!(self, SearchError::Spent | SearchError::Invalid(regex::Error::CompiledTooBig(_)))
+        !matches!(self, SearchError::Invalid(_))
+    }
+}
+
+/// A text cannot be searched: it is too long for what is looked for, or needs more time than there is.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("it takes too long to search the text")]
+pub struct TakesTooLong;
+
+/// How long one value may still be searched. Steps that nowhere take longer are never too many, so that what people usually look for is
+/// found on a machine, too, that is busy with something else; after these, the clock decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    steps: usize,
+    end: Instant,
+}
+
+impl Patience {
+    pub(crate) fn begin() -> Self {
+        Patience { steps: MOST_STEPS, end: Instant::now() + LONG }
+    }
+
+    /// There is none left.
+    #[cfg(test)]
+    pub(crate) fn over() -> Self {
+        Patience { steps: 0, end: Instant::now() }
+    }
+
+    /// Takes note of a search that takes so many steps at worst.
+    fn search(&mut self, steps: usize) -> Result<(), TakesTooLong> {
+        if self.steps == 0 && Instant::now() >= self.end {
+            return Err(TakesTooLong);
+        }
+        self.steps = self.steps.saturating_sub(steps);
+        Ok(())
     }
 }
 
 /// A regular expression that is compiled.
-#[derive(Clone, Debug)]
-pub(crate) struct Search {
-    regex: Regex,
-    /// How many expressions of the smallest size it is as large as
-    weight: usize,
-}
+#[derive(Clone)]
+pub(crate) struct Search(Arc<Compiled>);
 
 impl Search {
     /// Compiles an expression; `set` says what it pays attention to. While a file is read, it counts for that.
-    pub(crate) fn new(expression: &str, set: impl FnOnce(&mut RegexBuilder)) -> Result<Self, SearchError> {
-        let left = LEFT.get();
-        if left == Some(0) {
-            return Err(SearchError::Spent);
+    pub(crate) fn new(expression: &str, set: impl FnOnce(&mut ParserBuilder)) -> Result<Self, SearchError> {
+        count(|| Compiled::new(expression, set).map(|compiled| Search(Arc::new(compiled))))
+    }
+
+    /// The same for one that is used again and again, and pays attention to nothing in particular. It counts as one that is compiled.
+    pub(crate) fn kept(expression: &str) -> Result<Self, SearchError> {
+        if let Some(known) = kept::get(expression) {
+            return count(|| Ok(known));
         }
-        let mut builder = RegexBuilder::new(expression);
-        set(builder.dfa_size_limit(REMEMBERED));
-        let mut size = SMALL;
-        let built = loop {
-            match builder.size_limit(size).build() {
-                Err(regex::Error::CompiledTooBig(_)) if size < LARGE => size *= BETWEEN,
-                built => break built,
-            }
-        };
-        LEFT.set(left.map(|left| left.saturating_sub(size.max(LEAST))));
-        Ok(Search { regex: built?, weight: size / SMALL })
+        let search = Search::new(expression, |_| {})?;
+        kept::keep(expression, &search);
+        Ok(search)
     }
 
-    pub(crate) fn regex(&self) -> &Regex {
-        &self.regex
+    /// The expression as it is written.
+    pub(crate) fn source(&self) -> &str {
+        &self.0.source
     }
 
-    /// Steps in which it was compiled.
+    /// How many groups it has.
+    pub(crate) fn groups(&self) -> usize {
+        self.0.groups
+    }
+
+    fn size(&self) -> usize {
+        self.0.cost.size
+    }
+
+    /// Whether a text has it, where others are searched, too.
+    pub(crate) fn is_in_one(&self, text: &str, patience: &mut Patience) -> Result<bool, TakesTooLong> {
+        patience.search(self.0.cost.at_worst(text.len()))?;
+        self.is_in(text)
+    }
+
+    /// Whether a text has it.
+    pub(crate) fn is_in(&self, text: &str) -> Result<bool, TakesTooLong> {
+        Looking::begin(&self.0).search(&Input::new(text).earliest(true), &mut [])
+    }
+
+    /// Where a text has it, and one of its groups there (0 for all of it).
+    pub(crate) fn matches<'t>(&self, text: &'t str, group: usize) -> Matches<'_, 't> {
+        Matches::new(&self.0, text, group)
+    }
+
+    /// Steps of a formula in which it was compiled.
     pub(crate) fn compiling(&self) -> usize {
-        self.weight * COMPILING
+        self.0.cost.compiling()
     }
 
-    /// Steps of one search of so many bytes.
+    /// Steps of a formula for which a search of so many bytes counts.
     pub(crate) fn steps(&self, bytes: usize) -> usize {
-        bytes.saturating_mul(self.weight) / BYTES
+        self.0.cost.counted(bytes)
     }
+}
 
-    /// Bytes of a text that can be searched.
-    pub(crate) fn longest(&self) -> usize {
-        MOST_STEPS * BYTES / self.weight
+impl fmt::Debug for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Search").field(&self.source()).finish()
     }
+}
+
+/// Lets an expression count for the file that is read, whether there is one or not.
+fn count(make: impl FnOnce() -> Result<Search, SearchError>) -> Result<Search, SearchError> {
+    let left = LEFT.get();
+    if left == Some(0) {
+        return Err(SearchError::Spent);
+    }
+    let made = make();
+    let size = match &made {
+        Ok(search) => search.size(),
+        Err(SearchError::TooLarge) => LARGEST,
+        Err(_) => LEAST,
+    };
+    LEFT.set(left.map(|left| left.saturating_sub(size)));
+    made
 }
 
 /// Lets the expressions that are compiled on this thread count for one file from now on: for the one that is read already, if there is one.
@@ -110,54 +181,4 @@ pub(crate) fn end_file() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn weight(expression: &str) -> Option<usize> {
-        Search::new(expression, |_| {}).ok().map(|search| search.weight)
-    }
-
-    #[test]
-    fn what_is_larger_searches_less() {
-        for (expression, expected) in [
-            ("a", Some(1)),
-            ("(?:a{10}){100}", Some(8)),
-            ("(?:a{100}){100}", Some(64)),
-            ("(?:a{1000}){1000}", None),
-            ("(", None),
-        ] {
-            assert_eq!(weight(expression), expected, "{expression}");
-        }
-        assert!(weight(r"sk-[\w-]{40}").is_some(), "a key, as people write it");
-        let small = Search::new("a", |_| {}).expect("an expression");
-        let large = Search::new("(?:a{100}){100}", |_| {}).expect("an expression");
-        assert_eq!((small.steps(80), small.longest()), (10, 16 << 20));
-        assert_eq!((large.steps(80), large.longest()), (640, 256 << 10));
-        assert_eq!(large.steps(usize::MAX), usize::MAX / BYTES);
-    }
-
-    #[test]
-    fn expressions_of_a_file_have_a_size_together() {
-        begin_file();
-        assert_eq!(LEFT.get(), Some(OF_A_FILE));
-        let size = SMALL * BETWEEN * BETWEEN;
-        LEFT.set(Some(2 * size + LEAST));
-        for left in [size + LEAST, LEAST] {
-            assert!(Search::new("(?:a{100}){100}", |_| {}).is_ok());
-            assert_eq!(LEFT.get(), Some(left));
-        }
-        assert!(Search::new("a", |_| {}).is_ok());
-        let spent = Search::new("a", |_| {}).expect_err("nothing is left");
-        assert!(spent.is_size() && spent.to_string().contains("67108864 bytes"), "{spent}");
-        // What is read within it counts for it.
-        begin_file();
-        assert!(Search::new("a", |_| {}).is_err());
-        end_file();
-        assert_eq!(weight("a"), Some(1));
-        // What is too large counts, too.
-        begin_file();
-        assert!(Search::new("(?:a{1000}){1000}", |_| {}).is_err_and(|error| error.is_size()));
-        assert_eq!(LEFT.get(), Some(OF_A_FILE - LARGE));
-        end_file();
-    }
-}
+mod tests;

@@ -3,14 +3,11 @@
 use std::borrow::Cow;
 
 use hotcell_graph::Value;
-use hotcell_graph::ir::{Forbidden, Pattern};
+use hotcell_graph::ir::{Forbidden, Pattern, TakesTooLong};
 use hotcell_graph::value::parse_json;
 use hotcell_models::Reply;
 
 use super::read_value::unfenced;
-
-/// Steps of looking through one reply for all patterns.
-const MOST_STEPS: usize = 16 << 20;
 
 /// Why a reply is refused, if it has a text that it may not have. The reason has the pattern and not the text.
 pub(super) fn problem(forbidden: &Forbidden, reply: &Reply) -> Option<String> {
@@ -20,15 +17,14 @@ pub(super) fn problem(forbidden: &Forbidden, reply: &Reply) -> Option<String> {
         texts.extend(reply.tool_calls.iter().flat_map(|call| said(&call.arguments)));
     }
     let setting = if setting.is_empty() { String::new() } else { format!(" by `{setting}`") };
-    // Each text counts, however short it is.
-    let bytes: usize = texts.iter().map(|text| text.len() + 8).sum();
-    let steps = patterns.iter().map(|pattern| pattern.steps(bytes)).fold(0, usize::saturating_add);
-    let is_too_long = |pattern: &Pattern| texts.iter().any(|text| !pattern.searches(text.len()));
-    if steps > MOST_STEPS || patterns.iter().any(is_too_long) {
-        return Some(format!("the model's reply is too long to be searched for what is forbidden{setting}"));
+    match Pattern::first_in(patterns, &texts) {
+        Ok(found) => {
+            found.map(|pattern| format!("the model's reply has a text that is forbidden{setting} (`{pattern}`)"))
+        }
+        Err(TakesTooLong) => {
+            Some(format!("the model's reply is too long to be searched for what is forbidden{setting}"))
+        }
     }
-    let pattern = patterns.iter().find(|pattern| texts.iter().any(|text| pattern.is_in(text)))?;
-    Some(format!("the model's reply has a text that is forbidden{setting} (`{pattern}`)"))
 }
 
 /// A text; where it is JSON with escapes, also the texts that it stands for, which is what others see of it.
@@ -60,18 +56,18 @@ mod tests {
 
     #[test]
     fn a_reply_that_takes_too_long_to_be_searched_is_refused() {
-        let large = Pattern::of_text("(?:a{100}){100}").expect("a pattern");
-        let refused = |patterns: usize, bytes: usize| {
-            let patterns = vec![large.clone(); patterns];
+        // All places of it have to be looked at where a text has other letters than those of ASCII.
+        let large = Pattern::of_text(r"\b(?:a{100}){100}").expect("a pattern");
+        let refused = |text: &str, bytes: usize| {
+            let patterns = vec![large.clone()];
             let forbidden = Forbidden { patterns, setting: "forbidden_patterns", ..Forbidden::default() };
-            problem(&forbidden, &Reply::text("c".repeat(bytes)))
+            problem(&forbidden, &Reply::text(format!("{text}{}", "c".repeat(bytes))))
         };
-        assert_eq!(refused(20, 1000), None);
-        // All patterns together, and one of them by itself.
-        for (patterns, bytes) in [(20, 128 << 10), (1, (256 << 10) + 1)] {
-            let told = refused(patterns, bytes).expect("it is too long");
-            assert!(told.contains("too long to be searched") && told.contains("`forbidden_patterns`"), "{told}");
+        for (text, bytes) in [("é", 100), ("e", 1 << 20)] {
+            assert_eq!(refused(text, bytes), None);
         }
+        let told = refused("é", 10_000).expect("it is too long");
+        assert!(told.contains("too long to be searched") && told.contains("`forbidden_patterns`"), "{told}");
     }
 
     #[test]

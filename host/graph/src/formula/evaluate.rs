@@ -3,6 +3,7 @@
 use super::kinds::Kinds;
 use super::{EvaluationError, Fold, Node, Part, words};
 use crate::conversation::implied_field;
+use crate::searching::Recent;
 use crate::template::Lookup;
 use crate::value::{Key, List, Number, Object, Value};
 
@@ -18,6 +19,8 @@ pub(super) struct Evaluation<'s> {
     locals: Vec<Value>,
     steps_left: u32,
     bytes_left: usize,
+    /// What was looked for in texts
+    pub(super) recent: Recent,
 }
 
 impl<'s> Evaluation<'s> {
@@ -27,7 +30,7 @@ impl<'s> Evaluation<'s> {
 
     /// With bounds of its own, in steps and in bytes of text.
     pub(super) fn within(scope: &'s dyn Lookup, steps: u32, bytes: usize) -> Self {
-        Evaluation { scope, locals: Vec::new(), steps_left: steps, bytes_left: bytes }
+        Evaluation { scope, locals: Vec::new(), steps_left: steps, bytes_left: bytes, recent: Recent::default() }
     }
 
     /// Evaluates a part that needs nothing of what is around it, inside of loops with this many variables.

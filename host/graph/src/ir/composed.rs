@@ -1,16 +1,14 @@
 //! Values that are put together from objects and lists.
 
-use std::time::Instant;
-
 use super::{Expression, Fit, NoValue, Pattern, Recall, Way};
-use crate::searching::{MOST_STEPS, PATIENCE};
+use crate::searching::Patience;
 use crate::template::Lookup;
 use crate::value::{Key, List, Object, Value, parse_json};
 
 /// What stands for what was taken out of a text.
 const REDACTED: &str = "[redacted]";
-/// Steps of looking through all texts of a value.
-const MOST_REDACTING: usize = 8 * MOST_STEPS;
+/// Bytes of all texts of a value out of which something is taken.
+const MOST_REDACTED: usize = 64 << 20;
 
 /// A value that is put together from others.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +117,7 @@ impl Composed {
                 )
             }
             Composed::Redacted(of, patterns) => {
-                let mut redaction = Redaction { patterns, steps_left: MOST_REDACTING, end: Instant::now() + PATIENCE };
+                let mut redaction = Redaction { patterns, bytes_left: MOST_REDACTED, patience: Patience::begin() };
                 redaction.of(&of.evaluate(scope)?)
             }
             Composed::Last(of) => {
@@ -202,8 +200,8 @@ impl Composed {
 /// Taking what fits patterns out of all texts of a value.
 struct Redaction<'p> {
     patterns: &'p [Pattern],
-    steps_left: usize,
-    end: Instant,
+    bytes_left: usize,
+    patience: Patience,
 }
 
 impl Redaction<'_> {
@@ -220,15 +218,14 @@ impl Redaction<'_> {
 
     /// Nothing is left of a text that there is no time to look at.
     fn of_text(&mut self, text: &str) -> Value {
-        let steps = self.patterns.iter().map(|pattern| pattern.steps(text.len())).fold(1, usize::saturating_add);
-        let left = self.steps_left.checked_sub(steps).filter(|_| Instant::now() < self.end);
-        let Some(left) = left else {
-            self.steps_left = 0;
+        if text.len() > self.bytes_left {
             return Value::from(REDACTED);
-        };
-        self.steps_left = left;
-        let without = |text: String, pattern: &Pattern| pattern.without(&text, REDACTED, self.end);
-        Value::text(self.patterns.iter().fold(text.to_owned(), without))
+        }
+        let (most, patience) = (self.bytes_left, &mut self.patience);
+        let without = |text: String, pattern: &Pattern| pattern.without(&text, REDACTED, most, patience);
+        let clean = self.patterns.iter().fold(text.to_owned(), without);
+        self.bytes_left = self.bytes_left.saturating_sub(clean.len());
+        Value::text(clean)
     }
 }
 

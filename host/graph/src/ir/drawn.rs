@@ -1,16 +1,15 @@
 //! Values that are drawn out of texts, lists, objects and conversations.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
-use std::time::Instant;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
+use regex_syntax::ParserBuilder;
 
 use super::typed::json_within;
 use super::{Expression, NoValue, Rows, ValuePath};
 use crate::conversation::{Speaker, as_text, speaker, tool_calls};
 use crate::python::is_true;
-use crate::searching::{PATIENCE, Search};
+use crate::searching::{Patience, Search, TakesTooLong};
 use crate::template::Lookup;
 use crate::types::to_text;
 use crate::value::{Key, List, Object, Value, parse_json};
@@ -209,8 +208,8 @@ impl SearchPattern {
     /// # Errors
     /// When it is none, is too large or has several groups; the text says which.
     pub fn new(expression: &str, flags: SearchFlags) -> Result<Self, String> {
-        let set = |builder: &mut RegexBuilder| {
-            builder
+        let set = |parser: &mut ParserBuilder| {
+            parser
                 .case_insensitive(flags.ignores_case)
                 .multi_line(flags.by_line)
                 .dot_matches_new_line(flags.dot_is_all)
@@ -221,9 +220,9 @@ impl SearchPattern {
             let shown = error.to_string();
             shown.rsplit_once("error: ").map_or(shown.as_str(), |(_, reason)| reason).to_owned()
         })?;
-        match search.regex().captures_len() {
-            1 | 2 => Ok(SearchPattern { search, flags }),
-            groups => Err(format!("it has {} groups, and one is the most", groups - 1)),
+        match search.groups() {
+            0 | 1 => Ok(SearchPattern { search, flags }),
+            groups => Err(format!("it has {groups} groups, and one is the most")),
         }
     }
 
@@ -237,54 +236,51 @@ impl SearchPattern {
     }
 
     fn matches(&self, text: &str, which: WhichMatch) -> Result<Value, NoValue> {
-        self.matches_until(text, which, Instant::now() + PATIENCE)
+        self.matches_within(text, which, Patience::begin())
     }
 
-    fn matches_until(&self, text: &str, which: WhichMatch, end: Instant) -> Result<Value, NoValue> {
+    fn matches_within(&self, text: &str, which: WhichMatch, mut patience: Patience) -> Result<Value, NoValue> {
         let longest = if which == WhichMatch::First { LONGEST } else { LONGEST_OF_ALL };
-        let longest = longest.min(self.search.longest());
         if text.len() > longest {
             return Err(NoValue::Unfit(format!(
                 "a text that is searched has {longest} bytes at most, not {}",
                 text.len()
             )));
         }
-        let regex = self.search.regex();
-        let group = regex.captures_len() - 1;
-        let is_late = Cell::new(false);
-        let found = regex.captures_iter(text).take_while(|_| {
-            is_late.set(Instant::now() >= end);
-            !is_late.get()
-        });
-        let mut found = found.map(|captures| captures.get(group).map_or("", |found| found.as_str()));
-        let is_something = |found: &&str| !found.is_empty();
-        let value = match which {
-            WhichMatch::All => Some(Value::List(found.filter(is_something).map(Value::from).collect())),
-            WhichMatch::Last => found.filter(is_something).last().map(Value::from),
-            WhichMatch::First => {
-                let first = found.by_ref().take(MOST_EMPTY).find(is_something);
-                if first.is_none() && found.next().is_some() {
+        let late = |_: TakesTooLong| NoValue::Unfit(format!("it takes too long to find what `{self}` matches"));
+        let mut matches = self.search.matches(text, self.search.groups());
+        let (mut all, mut chosen, mut empty) = (List::default(), None, 0);
+        while let Some(found) = matches.advance(&mut patience).map_err(late)? {
+            match (&text[found.group], which) {
+                ("", WhichMatch::First) if empty == MOST_EMPTY => {
                     return Err(NoValue::Unfit(format!("`{self}` matches nothing {MOST_EMPTY} times and more")));
                 }
-                first.map(Value::from)
+                ("", _) => empty += 1,
+                (found, WhichMatch::All) => all.push(Value::from(found)),
+                (found, WhichMatch::Last) => chosen = Some(found),
+                (found, WhichMatch::First) => {
+                    chosen = Some(found);
+                    break;
+                }
             }
-        };
-        if is_late.get() {
-            return Err(NoValue::Unfit(format!("it takes too long to find what `{self}` matches")));
         }
-        value.ok_or_else(|| NoValue::Absent(format!("what `{self}` matches")))
+        match (which, chosen) {
+            (WhichMatch::All, _) => Ok(Value::List(all)),
+            (_, Some(found)) => Ok(Value::from(found)),
+            (_, None) => Err(NoValue::Absent(format!("what `{self}` matches"))),
+        }
     }
 }
 
 impl std::fmt::Display for SearchPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.search.regex().as_str())
+        f.write_str(self.search.source())
     }
 }
 
 impl PartialEq for SearchPattern {
     fn eq(&self, other: &Self) -> bool {
-        self.search.regex().as_str() == other.search.regex().as_str() && self.flags == other.flags
+        self.search.source() == other.search.source() && self.flags == other.flags
     }
 }
 
@@ -360,12 +356,13 @@ mod tests {
         let pattern = SearchPattern::new("[01]*1[01]{900}X|0", SearchFlags::default()).unwrap();
         let text = "01".repeat(9);
         for which in [WhichMatch::All, WhichMatch::Last, WhichMatch::First] {
-            let late = pattern.matches_until(&text, which, Instant::now());
+            let late = pattern.matches_within(&text, which, Patience::over());
             assert!(matches!(&late, Err(NoValue::Unfit(said)) if said.contains("takes too long")), "{late:?}");
             assert!(pattern.matches(&text, which).is_ok());
         }
-        let large = matches("(?:a{100}){100}", &"a".repeat((256 << 10) + 1), WhichMatch::First);
-        assert!(matches!(&large, Err(NoValue::Unfit(said)) if said.contains("262144 bytes at most")), "{large:?}");
+        // All places of it have to be looked at.
+        let large = matches(r"\b(?:a{100}){100}", &format!("é{}", "a".repeat(9_000)), WhichMatch::First);
+        assert!(matches!(&large, Err(NoValue::Unfit(said)) if said.contains("takes too long")), "{large:?}");
     }
 
     #[test]

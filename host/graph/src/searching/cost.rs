@@ -1,0 +1,147 @@
+//! What an expression costs, in the one place that decides how large it may be and how much is searched with it.
+//!
+//! Two machines search for it. One makes states of the expression as it meets them, and is fast as long as it meets few; what it may make
+//! is counted by [`Cost`]. The other one keeps all places of the expression at which a match may be, and looks at each of them for each
+//! byte: its steps are known before it begins.
+
+use regex_automata::hybrid::dfa;
+use regex_automata::nfa::thompson::NFA;
+use regex_syntax::hir::{Hir, HirKind};
+
+/// Bytes of the longest expression as it is written: a class like `\w` takes two of them, and thousands when it is read.
+pub(super) const LONGEST: usize = 32 << 10;
+/// Bytes of the largest expression as it is compiled. What `\w` stands for in all scripts takes some ten thousand, wherever it is repeated.
+pub(super) const LARGEST: usize = 8 << 20;
+/// Bytes of all expressions of a file as they are compiled, and for how many a small one counts.
+pub(super) const OF_A_FILE: usize = 64 << 20;
+pub(super) const LEAST: usize = 8 << 10;
+
+/// Steps of one search that looks at all places: about a second. One step is one place for one byte.
+pub(super) const MOST_STEPS: usize = 64 << 20;
+/// Bytes of an expression for which room is made in the time of one step.
+const BEGUN_A_STEP: usize = 32;
+/// Looks at places of an expression while states are made of them, which takes as long as steps do.
+const MOST_LOOKS: usize = 32 << 20;
+/// Bytes of states that are remembered at once, unless the expression needs more for a few.
+const REMEMBERED: usize = 512 << 10;
+/// Bytes that a state has beside its transitions, at least.
+const OF_A_STATE: usize = 44;
+
+/// Bytes of an expression that are compiled in one step of a formula, and steps of a search that count as one of them.
+const COMPILED_A_STEP: usize = 64;
+const SEARCHED_A_STEP: usize = 16;
+/// Steps of a formula in which it turns out that an expression is too large.
+pub(crate) const MOST_COMPILING: usize = LARGEST / COMPILED_A_STEP;
+
+/// What an expression costs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    /// Bytes that it counts for
+    pub(super) size: usize,
+    /// At how many places of it a match may be at once
+    places: usize,
+}
+
+impl Cost {
+    pub(super) fn of(expression: &Hir, program: &NFA) -> Self {
+        Cost { size: program.memory_usage().max(LEAST), places: places(expression).max(1) }
+    }
+
+    /// Steps of a search of so many bytes that looks at all places.
+    pub(super) fn steps(self, bytes: usize) -> usize {
+        bytes.saturating_mul(self.places)
+    }
+
+    /// Steps that a search of so many bytes takes at worst, however it is searched. Beginning one takes time by itself: there is room to be
+    /// made for all of the program.
+    pub(super) fn at_worst(self, bytes: usize) -> usize {
+        self.steps(bytes).saturating_add(self.size / BEGUN_A_STEP)
+    }
+
+    /// Steps of a formula that it counts for.
+    pub(super) fn counted(self, bytes: usize) -> usize {
+        self.at_worst(bytes) / SEARCHED_A_STEP
+    }
+
+    /// Steps of a formula in which it was compiled.
+    pub(super) fn compiling(self) -> usize {
+        self.size / COMPILED_A_STEP
+    }
+}
+
+/// How states are made of a program, or none if the first few of them may already take too long: then the search gives up, rather than
+/// making states for a text that always needs others.
+pub(super) fn states(program: &NFA) -> Option<dfa::Config> {
+    let config = dfa::Config::new().unicode_word_boundary(true);
+    let room = config.get_minimum_cache_capacity(program).ok()?.max(REMEMBERED);
+    let most_at_once = room / ((4usize << program.byte_classes().stride2()) + OF_A_STATE);
+    // A state has a byte at least for each place that it stands for, and only ways between them take none.
+    let ways = program.states().iter().filter(|state| state.is_epsilon()).count();
+    let looks = most_at_once.saturating_mul(ways + 1).saturating_add(room);
+    let again = (MOST_LOOKS / looks).checked_sub(1)?;
+    Some(config.cache_capacity(room).minimum_cache_clear_count(Some(again)))
+}
+
+/// At how many places of an expression a match may be at once. All letters of a class are one place: a text is searched letter by letter,
+/// so that a match is never within one at several places.
+fn places(expression: &Hir) -> usize {
+    let all = |parts: &[Hir]| parts.iter().map(places).fold(0, usize::saturating_add);
+    match expression.kind() {
+        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Capture(capture) => places(&capture.sub).saturating_add(2),
+        HirKind::Concat(parts) => all(parts),
+        HirKind::Alternation(parts) => all(parts).saturating_add(parts.len()),
+        HirKind::Repetition(repetition) => {
+            let least = repetition.min as usize;
+            let (times, ways) = match repetition.max {
+                Some(most) => (most as usize, (most as usize).saturating_sub(least)),
+                None => (least.max(1), 1),
+            };
+            places(&repetition.sub).saturating_mul(times).saturating_add(ways)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places_of(expression: &str) -> usize {
+        places(&regex_syntax::parse(expression).expect("an expression"))
+    }
+
+    #[test]
+    fn places_are_those_of_the_expression_and_not_of_the_letters_that_it_stands_for() {
+        for (expression, expected) in [
+            ("a", 1),
+            ("abc", 3),
+            (r"\w", 1),
+            (r"\w+@\w+\.\w+", 8),
+            (r"sk-[\w-]{40}", 43),
+            (r"\d{4}-\d\d-\d\d", 10),
+            ("a{2,5}", 8),
+            ("(?:ab?|cd)", 7),
+            ("(?:a{100}){100}", 10_000),
+        ] {
+            assert_eq!(places_of(expression), expected, "{expression}");
+        }
+        assert!(places_of(r"(?:a{1000}){1000}") >= 1_000_000);
+    }
+
+    /// What people look for is searched for in megabytes, even where no states can be made of it.
+    #[test]
+    fn ordinary_expressions_search_long_texts() {
+        for expression in [
+            r"[\w.+-]+@[\w-]+\.[\w.]+",
+            r"\+?\d[\d -]{7,14}\d",
+            r"\b(?:\d[ -]*?){13,16}\b",
+            r"sk-[\w-]{40}",
+            r"(?i)\b(?:password|secret|token)\s*[:=]\s*\S+",
+            r"\d{4}-\d{2}-\d{2}",
+        ] {
+            let cost = places_of(expression);
+            assert!((1 << 20) * cost <= MOST_STEPS, "{expression}: {cost}");
+        }
+    }
+}
