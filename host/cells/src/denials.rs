@@ -34,8 +34,12 @@ impl Denials {
 
     /// An empty list for a call on these terms.
     pub(crate) fn of(terms: &Terms) -> Self {
-        let (held_back, requests) = (terms.held_back.clone(), terms.requests.clone());
-        Self { held_back, requests, ..Self::new(&terms.plugin) }
+        Self {
+            plugin: terms.plugin.as_str().into(),
+            held_back: terms.held_back.clone(),
+            requests: terms.requests.clone(),
+            noted: Arc::default(),
+        }
     }
 
     pub(crate) fn add(&self, capability: Capability) {

@@ -22,7 +22,7 @@ use url::{Host, Url};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-use self::connection::{Metered, Resolve, System, connect};
+use self::connection::{Metered, Resolve, connect};
 use self::upload::Uploads;
 use crate::call::Terms;
 use crate::denials::Denials;
@@ -67,7 +67,8 @@ struct Shared {
     denials: Denials,
     vault: Arc<Vault>,
     tape: Option<Arc<dyn HttpTape>>,
-    names: Arc<dyn Resolve>,
+    /// None where the system is asked
+    names: Option<Arc<dyn Resolve>>,
     uploads: Uploads,
     tls: Option<OwnTls>,
 }
@@ -83,7 +84,7 @@ pub(crate) struct EgressReport {
 
 impl Egress {
     pub(crate) fn new(terms: &Terms, budget: &Budget, denials: Denials, vault: Arc<Vault>) -> Self {
-        Self::with_names(terms, budget, denials, vault, Arc::new(System))
+        Self::with_names(terms, budget, denials, vault, None)
     }
 
     fn with_names(
@@ -91,7 +92,7 @@ impl Egress {
         budget: &Budget,
         denials: Denials,
         vault: Arc<Vault>,
-        names: Arc<dyn Resolve>,
+        names: Option<Arc<dyn Resolve>>,
     ) -> Self {
         let now = Instant::now();
         Self {

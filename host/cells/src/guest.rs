@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use hotcell_budget::{Budget, Usage};
 use rand::rngs::{SmallRng, StdRng};
@@ -156,7 +157,7 @@ pub(crate) struct GuestSetup {
 }
 
 impl GuestState {
-    /// Prepares a call under `terms` and the already clamped `budget`.
+    /// Prepares a call that began then, under `terms` and the already clamped `budget`.
     ///
     /// # Errors
     /// When a granted directory cannot be opened.
@@ -165,6 +166,7 @@ impl GuestState {
         terms: &Terms,
         budget: &Budget,
         repeatable: Option<&Repeatable>,
+        began: Instant,
     ) -> Result<Self, CellError> {
         let stderr = Capture::tail(budget.error_bytes.0);
         let stdout = if setup.stdout_is_result { Capture::whole(budget.output.0) } else { stderr.clone() };
@@ -214,7 +216,7 @@ impl GuestState {
         let denials = Denials::of(terms);
         let mut guest = Self {
             limiter: MemoryLimiter::new(budget.memory.as_usize()),
-            watch: Watch::start(budget.wall_clock),
+            watch: Watch::start(began, budget.wall_clock),
             stdout,
             stderr,
             notes: Notes {

@@ -48,8 +48,13 @@ pub(crate) struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let room = &self.share.room;
-        room.accounts().give_back(self.share.number, self.amount);
-        room.hand_out();
+        let mut accounts = room.accounts();
+        accounts.give_back(self.share.number, self.amount);
+        let somebody_waits = accounts.somebody_waits();
+        drop(accounts);
+        if somebody_waits {
+            room.hand_out();
+        }
     }
 }
 

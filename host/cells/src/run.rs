@@ -252,7 +252,7 @@ impl Cells {
             Err(error) => return Report::refused(error),
         };
         let started = Instant::now();
-        let guest = match GuestState::new(setup, terms, budget, self.shared.repeatable.as_ref()) {
+        let guest = match GuestState::new(setup, terms, budget, self.shared.repeatable.as_ref(), started) {
             Ok(guest) => guest,
             Err(error) => return Report::refused(error),
         };

@@ -28,10 +28,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The watch of a call that begins now and may take `wall_clock`.
-    pub(crate) fn start(wall_clock: Duration) -> Self {
-        let now = Instant::now();
-        Self { deadline: now.checked_add(wall_clock), turn_ends: now + TURN }
+    /// The watch of a call that began then and may take `wall_clock`.
+    pub(crate) fn start(began: Instant, wall_clock: Duration) -> Self {
+        Self { deadline: began.checked_add(wall_clock), turn_ends: began + TURN }
     }
 
     /// The end of the call.

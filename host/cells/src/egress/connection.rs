@@ -25,7 +25,7 @@ pub(super) trait Resolve: Send + Sync {
 }
 
 /// The system knows.
-pub(super) struct System;
+struct System;
 
 #[async_trait]
 impl Resolve for System {
@@ -72,7 +72,7 @@ async fn addresses(shared: &Shared, destination: &Destination) -> Result<Vec<Soc
         Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Ipv6(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Domain(name) => {
-            let found = shared.names.resolve(name, port).await;
+            let found = shared.names.as_deref().unwrap_or(&System).resolve(name, port).await;
             found.map_err(|_| Error::DnsError { rcode: None, info_code: None })
         }
     }

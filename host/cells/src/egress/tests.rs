@@ -416,7 +416,7 @@ fn rebinding(grants: &str, answers: &[&[SocketAddr]]) -> (Egress, Arc<Rebinding>
     let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
     let terms = Terms { grants: Arc::new(grants), ..Terms::new("test") };
     let vault = Arc::new(Vault::new(&terms.secrets, &terms.grants, None));
-    (Egress::with_names(&terms, &Budget::default(), Denials::new("test"), vault, names.clone()), names)
+    (Egress::with_names(&terms, &Budget::default(), Denials::new("test"), vault, Some(names.clone())), names)
 }
 
 /// A name that leads elsewhere when it is looked up again finds no second look-up.

@@ -3,7 +3,7 @@
 //! many bytes as chance had it, in place of what really happened.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -15,15 +15,16 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 /// What takes up the rest of the bodies of a call that nobody reads any more. Its tasks end with it; what a guest can make
 /// them take up is bounded by its fuel and its time, and nothing of it is kept.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Uploads {
-    unread: Arc<Mutex<JoinSet<()>>>,
+    /// Made with the first body: most calls send none
+    unread: OnceLock<Arc<Mutex<JoinSet<()>>>>,
 }
 
 impl Uploads {
     /// The same body, which is read to its end even if its reader gives it up.
     pub(super) fn to_the_end(&self, body: WasiBody) -> WasiBody {
-        Upload { body, unread: Arc::downgrade(&self.unread) }.boxed_unsync()
+        Upload { body, unread: Arc::downgrade(self.unread.get_or_init(Arc::default)) }.boxed_unsync()
     }
 }
 

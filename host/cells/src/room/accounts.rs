@@ -32,6 +32,8 @@ pub(super) struct Accounts<W> {
     total: Amount,
     free: Amount,
     open: BTreeMap<u64, Account<W>>,
+    /// Of all for whom others leave a part free
+    weights: u128,
     /// The number of the next share
     next: u64,
     /// Counts what was handed out
@@ -58,7 +60,7 @@ pub(super) struct Done<W> {
 
 impl<W> Accounts<W> {
     pub(super) fn new(total: Amount) -> Self {
-        Accounts { total, free: total, open: BTreeMap::new(), next: 0, served: 0 }
+        Accounts { total, free: total, open: BTreeMap::new(), weights: 0, next: 0, served: 0 }
     }
 
     pub(super) fn open(&mut self, weight: u32, has_reserve: bool) -> u64 {
@@ -66,22 +68,34 @@ impl<W> Accounts<W> {
         self.next += 1;
         let account = Account { weight, has_reserve, used: Amount::default(), waiting: VecDeque::new(), served: 0 };
         self.open.insert(number, account);
+        if has_reserve {
+            self.weights += u128::from(weight);
+        }
         number
     }
 
     pub(super) fn close(&mut self, number: u64) {
-        self.open.remove(&number);
+        if let Some(closed) = self.open.remove(&number)
+            && closed.has_reserve
+        {
+            self.weights -= u128::from(closed.weight);
+        }
     }
 
     /// Takes a place with so much memory, if there is one and nobody of the same share waits for one.
     pub(super) fn take(&mut self, number: u64, units: u32) -> Option<Amount> {
         let own = self.open.get(&number)?;
-        let others_wait = self.open.values().any(|account| !account.waiting.is_empty());
         if !own.waiting.is_empty() {
             return None;
         }
+        let others_wait = self.somebody_waits();
         let amount = self.bounded(number, units);
         self.fits(number, amount, others_wait).then(|| self.use_up(number, amount))
+    }
+
+    /// Whether anybody waits, of whatever share.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.open.values().any(|account| !account.waiting.is_empty())
     }
 
     pub(super) fn wait(&mut self, number: u64, units: u32, waiter: W) {
@@ -165,10 +179,8 @@ impl<W> Accounts<W> {
         if !account.has_reserve {
             return Amount::default();
         }
-        let reserving = self.open.values().filter(|account| account.has_reserve);
-        let weights: u128 = reserving.map(|account| u128::from(account.weight)).sum();
         let part = |total: u32| {
-            let part = u128::from(total) * u128::from(account.weight) / weights.max(1) / KEPT_FREE;
+            let part = u128::from(total) * u128::from(account.weight) / self.weights.max(1) / KEPT_FREE;
             u32::try_from(part).unwrap_or(u32::MAX)
         };
         Amount { calls: part(self.total.calls), units: part(self.total.units) }
