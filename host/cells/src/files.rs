@@ -155,7 +155,7 @@ impl GuestState {
         let in_library = |library: &str| {
             directory.strip_prefix(library).is_some_and(|below| below.is_empty() || below.starts_with('/'))
         };
-        let is_script = self.program().is_some_and(|program| program.trim_start_matches('/') == path);
+        let is_script = self.program().trim_start_matches('/') == path;
         is_script || path.starts_with('<') && path.ends_with('>') || PYTHON_LIBRARIES.into_iter().any(in_library)
     }
 }

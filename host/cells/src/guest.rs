@@ -132,7 +132,8 @@ impl Notes {
 /// What WASI is set up with.
 #[derive(Default)]
 struct WasiSettings {
-    args: Vec<String>,
+    /// The only argument
+    program: String,
     env: Vec<(String, String)>,
     clock: Option<Clock>,
     random: Option<Random>,
@@ -247,7 +248,7 @@ impl GuestState {
             listener: terms.listener.clone(),
             table,
             wasi: None,
-            wasi_settings: WasiSettings { args: vec![setup.program], env, clock, random },
+            wasi_settings: WasiSettings { program: setup.program, env, clock, random },
             http,
         };
         if setup.scratch.is_some() || !terms.grants.fs.is_empty() {
@@ -277,8 +278,8 @@ impl GuestState {
     }
 
     /// The name of the program that runs, as it is told itself.
-    pub(crate) fn program(&self) -> Option<&str> {
-        self.wasi_settings.args.first().map(String::as_str)
+    pub(crate) fn program(&self) -> &str {
+        &self.wasi_settings.program
     }
 
     /// Asks the policy. A denial is noted for the operator; the text is for the guest.
@@ -357,7 +358,7 @@ impl WasiSettings {
         let clock = self.clock.take().unwrap_or_else(Clock::coarse);
         let mut builder = WasiCtxBuilder::new();
         builder
-            .args(&self.args)
+            .arg(&self.program)
             .envs(&self.env)
             .stdout(stdout.clone())
             .stderr(stderr.clone())
