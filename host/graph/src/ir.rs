@@ -41,7 +41,7 @@ use hotcell_budget::RunBudget;
 use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
-pub use crate::searching::TakesTooLong;
+pub use crate::searching::{SearchFlags, TakesTooLong};
 pub use action::{Action, ComputeAction, LookUpAction, PluginNodeAction, PluginNodeKind, ScriptAction};
 pub use agent_loop::{
     AgentLoop, Allowance, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
@@ -56,7 +56,7 @@ pub use conversation::{
     AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,
     Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
 };
-pub use drawn::{Drawn, Excerpt, SearchFlags, SearchPattern, WhichMatch};
+pub use drawn::{Drawn, Excerpt, SearchPattern, WhichMatch};
 pub use expression::{Expression, NoValue};
 pub use fit::Fit;
 pub use job::JobAction;

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use regex_automata::Input;
-use regex_syntax::ParserBuilder;
 use thiserror::Error;
 
 pub(crate) use cost::MOST_COMPILING;
-use cost::{LARGEST, LEAST, LONGEST, MOST_STEPS, OF_A_FILE};
+use cost::{LARGEST, LEAST, LONGEST, MOST_FOLDED, MOST_STEPS, OF_A_FILE};
 pub(crate) use engine::Matches;
 use engine::{Compiled, Looking};
 pub(crate) use kept::Recent;
@@ -38,6 +37,9 @@ pub(crate) enum SearchError {
     /// It is too long as it is written
     #[error("a regular expression has {LONGEST} bytes at most")]
     TooLong,
+    /// It takes too long to read it
+    #[error("a regular expression that ignores case has {MOST_FOLDED} large classes of letters at most")]
+    TooManyClasses,
     /// It is too large
     #[error("the regular expression has more than {LARGEST} bytes when it is compiled")]
     TooLarge,
@@ -51,6 +53,19 @@ impl SearchError {
     pub(crate) fn is_size(&self) -> bool {
         !matches!(self, SearchError::Invalid(_))
     }
+}
+
+/// What a search for a regular expression pays attention to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchFlags {
+    /// Small and capital letters are the same
+    pub ignores_case: bool,
+    /// `^` and `$` stand for the ends of lines
+    pub by_line: bool,
+    /// `.` stands for the end of a line, too
+    pub dot_is_all: bool,
+    /// White space in the pattern means nothing
+    pub is_verbose: bool,
 }
 
 /// A text cannot be searched: it is too long for what is looked for, or needs more time than there is.
@@ -92,9 +107,9 @@ impl Patience {
 pub(crate) struct Search(Arc<Compiled>);
 
 impl Search {
-    /// Compiles an expression; `set` says what it pays attention to. While a file is read, it counts for that.
-    pub(crate) fn new(expression: &str, set: impl FnOnce(&mut ParserBuilder)) -> Result<Self, SearchError> {
-        count(|| Compiled::new(expression, set).map(|compiled| Search(Arc::new(compiled))))
+    /// Compiles an expression. While a file is read, it counts for that.
+    pub(crate) fn new(expression: &str, flags: SearchFlags) -> Result<Self, SearchError> {
+        count(|| Compiled::new(expression, flags).map(|compiled| Search(Arc::new(compiled))))
     }
 
     /// The same for one that is used again and again, and pays attention to nothing in particular. It counts as one that is compiled.
@@ -102,7 +117,7 @@ impl Search {
         if let Some(known) = kept::get(expression) {
             return count(|| Ok(known));
         }
-        let search = Search::new(expression, |_| {})?;
+        let search = Search::new(expression, SearchFlags::default())?;
         kept::keep(expression, &search);
         Ok(search)
     }
@@ -162,7 +177,7 @@ fn count(make: impl FnOnce() -> Result<Search, SearchError>) -> Result<Search, S
     }
     let made = make();
     let size = match &made {
-        Ok(search) => search.size(),
+        Ok(search) => search.0.cost.of_file(),
         Err(SearchError::TooLarge) => LARGEST,
         Err(_) => LEAST,
     };

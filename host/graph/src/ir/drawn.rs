@@ -3,13 +3,12 @@
 use std::sync::OnceLock;
 
 use regex::Regex;
-use regex_syntax::ParserBuilder;
 
 use super::typed::json_within;
 use super::{Expression, NoValue, Rows, ValuePath};
 use crate::conversation::{Speaker, as_text, speaker, tool_calls};
 use crate::python::is_true;
-use crate::searching::{Patience, Search, TakesTooLong};
+use crate::searching::{Patience, Search, SearchFlags, TakesTooLong};
 use crate::template::Lookup;
 use crate::types::to_text;
 use crate::value::{Key, List, Object, Value, parse_json};
@@ -82,19 +81,6 @@ pub enum WhichMatch {
 pub struct SearchPattern {
     search: Search,
     flags: SearchFlags,
-}
-
-/// What a [`SearchPattern`] pays attention to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SearchFlags {
-    /// Small and capital letters are the same
-    pub ignores_case: bool,
-    /// `^` and `$` stand for the ends of lines
-    pub by_line: bool,
-    /// `.` stands for the end of a line, too
-    pub dot_is_all: bool,
-    /// White space in the pattern means nothing
-    pub is_verbose: bool,
 }
 
 /// Messages of a conversation, each as an object with the word for who speaks and its text as `content`.
@@ -208,14 +194,7 @@ impl SearchPattern {
     /// # Errors
     /// When it is none, is too large or has several groups; the text says which.
     pub fn new(expression: &str, flags: SearchFlags) -> Result<Self, String> {
-        let set = |parser: &mut ParserBuilder| {
-            parser
-                .case_insensitive(flags.ignores_case)
-                .multi_line(flags.by_line)
-                .dot_matches_new_line(flags.dot_is_all)
-                .ignore_whitespace(flags.is_verbose);
-        };
-        let search = Search::new(expression, set).map_err(|error| {
+        let search = Search::new(expression, flags).map_err(|error| {
             // What it says first is a picture of the expression.
             let shown = error.to_string();
             shown.rsplit_once("error: ").map_or(shown.as_str(), |(_, reason)| reason).to_owned()

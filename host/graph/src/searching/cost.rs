@@ -12,6 +12,10 @@ use regex_syntax::hir::{Hir, HirKind};
 pub(super) const LONGEST: usize = 32 << 10;
 /// Bytes of the largest expression as it is compiled. What `\w` stands for in all scripts takes some ten thousand, wherever it is repeated.
 pub(super) const LARGEST: usize = 8 << 20;
+/// Large classes of an expression that ignores case: each letter of one is looked at when it is read, and `[\s\S]` has a million.
+pub(super) const MOST_FOLDED: usize = 50;
+/// Bytes that such a class counts for, beside those that it takes when it is compiled.
+const OF_A_FOLDED: usize = 256 << 10;
 /// Bytes of all expressions of a file as they are compiled, and for how many a small one counts.
 pub(super) const OF_A_FILE: usize = 64 << 20;
 pub(super) const LEAST: usize = 8 << 10;
@@ -38,13 +42,25 @@ pub(crate) const MOST_COMPILING: usize = LARGEST / COMPILED_A_STEP;
 pub(super) struct Cost {
     /// Bytes that it counts for
     pub(super) size: usize,
+    /// Bytes that reading it counts for
+    reading: usize,
     /// At how many places of it a match may be at once
     places: usize,
 }
 
 impl Cost {
-    pub(super) fn of(expression: &Hir, program: &NFA) -> Self {
-        Cost { size: program.memory_usage().max(LEAST), places: places(expression).max(1) }
+    /// The cost of an expression with so many classes that ignore case.
+    pub(super) fn of(expression: &Hir, program: &NFA, folded: usize) -> Self {
+        Cost {
+            size: program.memory_usage().max(LEAST),
+            reading: folded.saturating_mul(OF_A_FOLDED),
+            places: places(expression).max(1),
+        }
+    }
+
+    /// Bytes that it counts for in its file.
+    pub(super) fn of_file(self) -> usize {
+        self.size.saturating_add(self.reading)
     }
 
     /// Steps of a search of so many bytes that looks at all places.
@@ -65,7 +81,7 @@ impl Cost {
 
     /// Steps of a formula in which it was compiled.
     pub(super) fn compiling(self) -> usize {
-        self.size / COMPILED_A_STEP
+        self.of_file() / COMPILED_A_STEP
     }
 }
 
@@ -80,6 +96,48 @@ pub(super) fn states(program: &NFA) -> Option<dfa::Config> {
     let looks = most_at_once.saturating_mul(ways + 1).saturating_add(room);
     let again = (MOST_LOOKS / looks).checked_sub(1)?;
     Some(config.cache_capacity(room).minimum_cache_clear_count(Some(again)))
+}
+
+/// How many classes of an expression are looked at letter by letter when it is read, because they may ignore case and may be large, by
+/// how it is written: some that are small are among them, and none is left out.
+pub(super) fn folded(expression: &str, ignores_case: bool) -> usize {
+    let sets_it = |flags: &str| {
+        let mut letters = flags.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
+        letters.any(|letter| letter == b'i')
+    };
+    if !ignores_case && !expression.split('?').skip(1).any(sets_it) {
+        return 0;
+    }
+    // What stands behind this may be a comment, in which brackets are none.
+    let everywhere = expression.contains('#');
+    let (mut depth, mut number, mut is_range) = (0_usize, 0, false);
+    let mut letters = expression.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_within = everywhere || depth > 0;
+        let ends_range = is_range && !letter.is_ascii();
+        is_range = letter == '-' || is_range && letter.is_whitespace();
+        match letter {
+            '\\' => {
+                let kind = letters.next().unwrap_or_default();
+                let is_large = is_within && "wWdDsSxuU".contains(kind);
+                number += usize::from(is_large || matches!(kind, 'p' | 'P'));
+            }
+            '[' => {
+                while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
+                let is_negated = letters.next_if_eq(&'^').is_some();
+                number += usize::from(is_within && is_negated);
+                depth += 1;
+                while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
+                // At the beginning of a class, this is a letter of it.
+                let _ = letters.next_if_eq(&']');
+            }
+            ']' => depth = depth.saturating_sub(1),
+            // All but those of a class with a name.
+            ':' => number += usize::from(is_within && letters.peek() == Some(&'^')),
+            _ => number += usize::from(is_within && ends_range),
+        }
+    }
+    number
 }
 
 /// At how many places of an expression a match may be at once. All letters of a class are one place: a text is searched letter by letter,
@@ -127,6 +185,24 @@ mod tests {
             assert_eq!(places_of(expression), expected, "{expression}");
         }
         assert!(places_of(r"(?:a{1000}){1000}") >= 1_000_000);
+    }
+
+    #[test]
+    fn large_classes_that_ignore_case_are_counted() {
+        for (expression, ignores_case, expected) in [
+            (r"[\s\S]\pL", false, 0),
+            (r"[\s\S]\pL", true, 3),
+            (r"(?i)password\s*[:=]\s*[^,;]+\w", false, 0),
+            (r"(?i)[\w.]+@[^\s.]+", false, 2),
+            ("(?i)[a-z0-9_-]|[a-\u{10ffff}]|[a - \u{fffd}]|ü-ü", false, 2),
+            (r"(?i)[a-\x{10ffff}]|[][^a]]|[[^a]b]", false, 3),
+            (r"(?s-i:\PL)", false, 1),
+            ("(?i)[[:^alpha:]][[:alpha:]]:^", false, 1),
+            (r"a(?P<id>[\w])b?", false, 0),
+            ("(?x)( ?i)[a # ]\n \\w]", false, 1),
+        ] {
+            assert_eq!(folded(expression, ignores_case), expected, "{expression}");
+        }
     }
 
     /// What people look for is searched for in megabytes, even where no states can be made of it.

@@ -11,8 +11,8 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, Match, MatchError, PatternID};
 use regex_syntax::ParserBuilder;
 
-use super::cost::{self, Cost, LARGEST, LONGEST, MOST_STEPS};
-use super::{Patience, SearchError, TakesTooLong};
+use super::cost::{self, Cost, LARGEST, LONGEST, MOST_FOLDED, MOST_STEPS};
+use super::{Patience, SearchError, SearchFlags, TakesTooLong};
 
 /// An expression that is compiled.
 pub(super) struct Compiled {
@@ -29,12 +29,20 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    pub(super) fn new(expression: &str, set: impl FnOnce(&mut ParserBuilder)) -> Result<Self, SearchError> {
+    pub(super) fn new(expression: &str, flags: SearchFlags) -> Result<Self, SearchError> {
         if expression.len() > LONGEST {
             return Err(SearchError::TooLong);
         }
+        let folded = cost::folded(expression, flags.ignores_case);
+        if folded > MOST_FOLDED {
+            return Err(SearchError::TooManyClasses);
+        }
         let mut parser = ParserBuilder::new();
-        set(&mut parser);
+        parser
+            .case_insensitive(flags.ignores_case)
+            .multi_line(flags.by_line)
+            .dot_matches_new_line(flags.dot_is_all)
+            .ignore_whitespace(flags.is_verbose);
         let read = parser.build().parse(expression).map_err(|error| SearchError::Invalid(Box::new(error)))?;
         let config = thompson::Config::new().nfa_size_limit(Some(LARGEST));
         // It is an expression, so that nothing but its size is wrong with it.
@@ -43,7 +51,7 @@ impl Compiled {
             .and_then(|config| DFA::builder().configure(config).build_from_nfa(program.clone()).ok());
         Ok(Compiled {
             source: expression.into(),
-            cost: Cost::of(&read, &program),
+            cost: Cost::of(&read, &program, folded),
             groups: read.properties().explicit_captures_len(),
             states,
             machine: PikeVM::new_from_nfa(program).map_err(|_| SearchError::TooLarge)?,

@@ -1,7 +1,7 @@
 use super::*;
 
 fn search(expression: &str) -> Search {
-    Search::new(expression, |_| {}).expect("an expression")
+    Search::new(expression, SearchFlags::default()).expect("an expression")
 }
 
 /// The matches in a text, and what their last group is.
@@ -101,11 +101,13 @@ fn what_is_large_is_refused() {
         ("(?:a{1000}){1000}".to_owned(), "8388608 bytes"),
         // Each letter of it takes thousands of bytes when it is read.
         (r"\w".repeat(1 << 20), "32768 bytes"),
+        // Each of a million letters is looked at for each of them.
+        (format!("(?i){}", r"[\s\S]".repeat(4_000)), "50 large classes"),
     ] {
-        let refused = Search::new(&expression, |_| {}).expect_err("it is too large");
+        let refused = Search::new(&expression, SearchFlags::default()).expect_err("it is too large");
         assert!(refused.is_size() && refused.to_string().contains(said), "{refused}");
     }
-    assert!(Search::new("(", |_| {}).is_err_and(|error| !error.is_size()));
+    assert!(Search::new("(", SearchFlags::default()).is_err_and(|error| !error.is_size()));
 }
 
 #[test]
@@ -120,17 +122,21 @@ fn expressions_of_a_file_have_a_size_together() {
         assert!(Search::kept("(?:a{100}){100}").is_ok());
         assert_eq!(LEFT.get(), Some(left));
     }
-    assert!(Search::new("a", |_| {}).is_ok());
+    assert!(Search::new("a", SearchFlags::default()).is_ok());
     let spent = Search::kept("(?:a{100}){100}").expect_err("nothing is left");
     assert!(spent.is_size() && spent.to_string().contains("67108864 bytes"), "{spent}");
     // What is read within it counts for it.
     begin_file();
-    assert!(Search::new("a", |_| {}).is_err());
+    assert!(Search::new("a", SearchFlags::default()).is_err());
     end_file();
-    assert!(Search::new("a", |_| {}).is_ok());
-    // What is too large counts, too.
+    assert!(Search::new("a", SearchFlags::default()).is_ok());
+    // What is too large counts, too, and so does what takes long to be read.
     begin_file();
-    assert!(Search::new("(?:a{1000}){1000}", |_| {}).is_err_and(|error| error.is_size()));
+    assert!(Search::new(r"(?i)[^\s]", SearchFlags::default()).is_ok());
+    assert!(LEFT.get().is_some_and(|left| left < OF_A_FILE - 250_000), "{:?}", LEFT.get());
+    end_file();
+    begin_file();
+    assert!(Search::new("(?:a{1000}){1000}", SearchFlags::default()).is_err_and(|error| error.is_size()));
     assert_eq!(LEFT.get(), Some(OF_A_FILE - LARGEST));
     end_file();
 }

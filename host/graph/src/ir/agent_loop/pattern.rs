@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::searching::{Patience, Search, TakesTooLong};
+use crate::searching::{Patience, Search, SearchFlags, TakesTooLong};
 
 /// What a text may not have: a regular expression, or a text as it is.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Pattern {
     /// # Errors
     /// When it is none, or too large; the text says why.
     pub fn new(expression: &str) -> Result<Self, String> {
-        let expression = Search::new(expression, |_| {}).map_err(|error| error.to_string())?;
+        let expression = Search::new(expression, SearchFlags::default()).map_err(|error| error.to_string())?;
         Ok(Pattern { expression: Some(expression), literal: None })
     }
 
@@ -27,7 +27,7 @@ impl Pattern {
     /// # Errors
     /// When they are an expression that is too large; the text says so.
     pub fn of_text(text: &str) -> Result<Self, String> {
-        let expression = match Search::new(text, |_| {}) {
+        let expression = match Search::new(text, SearchFlags::default()) {
             Ok(expression) => Some(expression),
             Err(error) if error.is_size() => return Err(error.to_string()),
             Err(_) => None,
