@@ -12,6 +12,8 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError};
 use serde_json::{Map, Value};
 
+use crate::searching::{self, MOST_FOLDED};
+
 mod kept;
 
 /// Values that a schema consists of.
@@ -24,6 +26,8 @@ const MAX_DEPTH: usize = 128;
 const MAX_PATTERNS: usize = 1_000;
 const MAX_PATTERN: usize = 4_096;
 const MAX_PATTERN_COMPILED: usize = 512 << 10;
+/// Bytes of all patterns: what they are made of is read again for each letter that is written another way.
+const MAX_PATTERNS_TOGETHER: usize = 128 << 10;
 /// Steps of holding a value against a schema, and how deep they may lie in each other.
 const MAX_STEPS: u64 = 5_000_000;
 const MAX_STEP_DEPTH: usize = 400;
@@ -244,7 +248,7 @@ struct Survey<'a, 'v> {
 impl<'v> Survey<'_, 'v> {
     /// How large it is; none for one that refers to itself.
     fn of(root: &'v Value) -> Result<Option<u64>, SchemaProblem> {
-        limit_structure(root, true, 0, &mut 0, &mut 0)?;
+        limit_structure(root, true, 0, &mut 0, &mut Patterns::default())?;
         let targets = Targets::of(root);
         let mut survey = Survey { targets: &targets, known: HashMap::new(), open: HashSet::new(), circular: false };
         let (size, _) = survey.expand(root, 0)?;
@@ -297,37 +301,61 @@ fn deep(depth: usize) -> Result<(), SchemaProblem> {
     }
 }
 
+/// The patterns of a schema.
+#[derive(Default)]
+struct Patterns {
+    number: usize,
+    bytes: usize,
+    /// Large classes that are read letter by letter
+    folded: usize,
+}
+
+impl Patterns {
+    fn add(&mut self, text: &str) -> Result<(), SchemaProblem> {
+        if text.len() > MAX_PATTERN {
+            return too_much(format!("a pattern of it is longer than {MAX_PATTERN} bytes"));
+        }
+        self.number += 1;
+        self.bytes += text.len();
+        self.folded += searching::folded(text, false);
+        if self.number > MAX_PATTERNS {
+            return too_much(format!("it has more than {MAX_PATTERNS} patterns"));
+        }
+        if self.bytes > MAX_PATTERNS_TOGETHER {
+            return too_much(format!("its patterns have more than {MAX_PATTERNS_TOGETHER} bytes together"));
+        }
+        if self.folded > MOST_FOLDED {
+            return too_much(format!(
+                "its patterns have more than {MOST_FOLDED} large classes of letters that ignore case"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Counts the values and patterns of a schema.
 fn limit_structure(
     value: &Value,
     is_root: bool,
     depth: usize,
     nodes: &mut usize,
-    patterns: &mut usize,
+    patterns: &mut Patterns,
 ) -> Result<(), SchemaProblem> {
     *nodes += 1;
     if *nodes > MAX_NODES {
         return too_much(format!("it has more than {MAX_NODES} parts"));
     }
     deep(depth)?;
-    let mut pattern = |text: &str| {
-        *patterns += 1;
-        match () {
-            () if *patterns > MAX_PATTERNS => too_much(format!("it has more than {MAX_PATTERNS} patterns")),
-            () if text.len() > MAX_PATTERN => too_much(format!("a pattern of it is longer than {MAX_PATTERN} bytes")),
-            () => Ok(()),
-        }
-    };
     match value {
         Value::Array(items) => {
             items.iter().try_for_each(|item| limit_structure(item, false, depth + 1, nodes, patterns))
         }
         Value::Object(entries) => {
             if let Some(text) = entries.get("pattern").and_then(Value::as_str) {
-                pattern(text)?;
+                patterns.add(text)?;
             }
             if let Some(Value::Object(named)) = entries.get("patternProperties") {
-                named.keys().try_for_each(|text| pattern(text))?;
+                named.keys().try_for_each(|text| patterns.add(text))?;
             }
             if !is_root && entries.get("$id").is_some_and(Value::is_string) && references_or_shapes(entries) {
                 return too_much("a schema with an `$id` of its own lies in it, which is not supported");

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use regex_automata::Input;
 use thiserror::Error;
 
-pub(crate) use cost::MOST_COMPILING;
-use cost::{LARGEST, LEAST, LONGEST, MOST_FOLDED, MOST_STEPS, OF_A_FILE};
+use cost::{LARGEST, LEAST, LONGEST, MOST_STEPS, OF_A_FILE};
+pub(crate) use cost::{MOST_COMPILING, MOST_FOLDED, folded};
 pub(crate) use engine::Matches;
 use engine::{Compiled, Looking};
 pub(crate) use kept::Recent;

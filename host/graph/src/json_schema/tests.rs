@@ -80,6 +80,12 @@ fn attack_71_much_of_it_is_refused() {
     let patterns: Map<String, Value> = (0..1_001).map(|at| (format!("^k{at}"), json!({}))).collect();
     assert!(told(json!({ "patternProperties": patterns }), json!({})).contains("more than 1000 patterns"));
     assert!(told(json!({ "pattern": "a".repeat(5_000) }), json!("")).contains("longer than 4096 bytes"));
+    let long: Map<String, Value> = (0..40).map(|at| (format!("{at}{}", "a".repeat(4_000)), json!({}))).collect();
+    assert!(told(json!({ "patternProperties": long }), json!({})).contains("more than 131072 bytes together"));
+    // Each of a million letters is looked at for each of them.
+    let folding = |at: usize| json!({ "pattern": format!("(?i)k{at}{}", r"[\s\S]".repeat(20)) });
+    let folded: Vec<Value> = (0..3).map(folding).collect();
+    assert!(told(json!({ "anyOf": folded }), json!("")).contains("more than 50 large classes"));
     // Each of them would take hundreds of megabytes compiled.
     for pattern in ["\\w{1000}", "(a{1000}){1000}", "((\\p{L}{50}){50}){50}"] {
         assert_ne!(told(json!({ "pattern": pattern }), json!("x")), "fits", "{pattern}");

@@ -13,7 +13,7 @@ pub(super) const LONGEST: usize = 32 << 10;
 /// Bytes of the largest expression as it is compiled. What `\w` stands for in all scripts takes some ten thousand, wherever it is repeated.
 pub(super) const LARGEST: usize = 8 << 20;
 /// Large classes of an expression that ignores case: each letter of one is looked at when it is read, and `[\s\S]` has a million.
-pub(super) const MOST_FOLDED: usize = 50;
+pub(crate) const MOST_FOLDED: usize = 50;
 /// Bytes that such a class counts for, beside those that it takes when it is compiled.
 const OF_A_FOLDED: usize = 256 << 10;
 /// Bytes of all expressions of a file as they are compiled, and for how many a small one counts.
@@ -100,7 +100,7 @@ pub(super) fn states(program: &NFA) -> Option<dfa::Config> {
 
 /// How many classes of an expression are looked at letter by letter when it is read, because they may ignore case and may be large, by
 /// how it is written: some that are small are among them, and none is left out.
-pub(super) fn folded(expression: &str, ignores_case: bool) -> usize {
+pub(crate) fn folded(expression: &str, ignores_case: bool) -> usize {
     let sets_it = |flags: &str| {
         let mut letters = flags.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'-');
         letters.any(|letter| letter == b'i')
