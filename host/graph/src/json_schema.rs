@@ -12,9 +12,10 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError};
 use serde_json::{Map, Value};
 
-use crate::searching::{self, MOST_FOLDED};
-
 mod kept;
+mod patterns;
+
+use patterns::Patterns;
 
 /// Values that a schema consists of.
 const MAX_NODES: usize = 100_000;
@@ -22,12 +23,8 @@ const MAX_NODES: usize = 100_000;
 const MAX_EXPANDED: u64 = 200_000;
 /// Schemas in each other, counted the same way.
 const MAX_DEPTH: usize = 128;
-/// Patterns, bytes of one, and bytes that one may take compiled.
-const MAX_PATTERNS: usize = 1_000;
-const MAX_PATTERN: usize = 4_096;
+/// Bytes that a pattern may take compiled.
 const MAX_PATTERN_COMPILED: usize = 512 << 10;
-/// Bytes of all patterns: what they are made of is read again for each letter that is written another way.
-const MAX_PATTERNS_TOGETHER: usize = 128 << 10;
 /// Steps of holding a value against a schema, and how deep they may lie in each other.
 const MAX_STEPS: u64 = 5_000_000;
 const MAX_STEP_DEPTH: usize = 400;
@@ -74,6 +71,7 @@ pub struct JsonSchema {
     schema: Value,
     /// What a value of one node costs at most; none for a schema that refers to itself, where it depends on the value.
     expanded: Option<u64>,
+    patterns: Patterns,
 }
 
 impl JsonSchema {
@@ -91,15 +89,15 @@ impl JsonSchema {
     /// # Errors
     /// When it is no schema, refers to what it does not hold, or asks for too much work.
     pub fn compile(schema: &Value) -> Result<Self, SchemaProblem> {
-        let expanded = Survey::of(schema)?;
-        let patterns =
+        let (expanded, patterns) = Survey::of(schema)?;
+        let options =
             PatternOptions::fancy_regex().size_limit(MAX_PATTERN_COMPILED).dfa_size_limit(MAX_PATTERN_COMPILED);
         let validator = jsonschema::options()
             .offline()
-            .with_pattern_options(patterns)
+            .with_pattern_options(options)
             .build(schema)
             .map_err(|error| SchemaProblem::Invalid(Box::new(error)))?;
-        Ok(Self { validator, schema: schema.clone(), expanded })
+        Ok(Self { validator, schema: schema.clone(), expanded, patterns })
     }
 
     /// The compiled schema itself, for who needs its errors as they are. None for one that refers to itself: how much work that
@@ -145,12 +143,14 @@ impl JsonSchema {
 
     /// Whether holding this value against the schema is work of reasonable size.
     fn check_work(&self, value: &Value) -> Result<(), String> {
-        let nodes = count(value);
-        if self.expanded.is_some_and(|expanded| expanded.saturating_mul(nodes) <= MAX_STEPS) {
+        // No text is looked at more often than for each part of the schema.
+        let of_one = self.patterns.all_steps(value).saturating_add(count(value));
+        if self.expanded.is_some_and(|expanded| expanded.saturating_mul(of_one) <= MAX_STEPS) {
             return Ok(());
         }
         let targets = Targets::of(&self.schema);
-        let mut walk = Walk { targets: &targets, known: HashMap::new(), open: HashSet::new(), work: 0 };
+        let patterns = &self.patterns;
+        let mut walk = Walk { targets: &targets, patterns, known: HashMap::new(), open: HashSet::new(), work: 0 };
         match walk.steps(&self.schema, value, 0) {
             Ok(steps) if steps <= MAX_STEPS => Ok(()),
             _ => {
@@ -246,13 +246,14 @@ struct Survey<'a, 'v> {
 }
 
 impl<'v> Survey<'_, 'v> {
-    /// How large it is; none for one that refers to itself.
-    fn of(root: &'v Value) -> Result<Option<u64>, SchemaProblem> {
-        limit_structure(root, true, 0, &mut 0, &mut Patterns::default())?;
+    /// How large it is, none for one that refers to itself, and its patterns.
+    fn of(root: &'v Value) -> Result<(Option<u64>, Patterns), SchemaProblem> {
+        let mut patterns = Patterns::default();
+        limit_structure(root, true, 0, &mut 0, &mut patterns)?;
         let targets = Targets::of(root);
         let mut survey = Survey { targets: &targets, known: HashMap::new(), open: HashSet::new(), circular: false };
         let (size, _) = survey.expand(root, 0)?;
-        Ok((!survey.circular).then_some(size))
+        Ok(((!survey.circular).then_some(size), patterns))
     }
 
     fn expand(&mut self, value: &'v Value, above: usize) -> Result<(u64, usize), SchemaProblem> {
@@ -301,38 +302,6 @@ fn deep(depth: usize) -> Result<(), SchemaProblem> {
     }
 }
 
-/// The patterns of a schema.
-#[derive(Default)]
-struct Patterns {
-    number: usize,
-    bytes: usize,
-    /// Large classes that are read letter by letter
-    folded: usize,
-}
-
-impl Patterns {
-    fn add(&mut self, text: &str) -> Result<(), SchemaProblem> {
-        if text.len() > MAX_PATTERN {
-            return too_much(format!("a pattern of it is longer than {MAX_PATTERN} bytes"));
-        }
-        self.number += 1;
-        self.bytes += text.len();
-        self.folded += searching::folded(text, false);
-        if self.number > MAX_PATTERNS {
-            return too_much(format!("it has more than {MAX_PATTERNS} patterns"));
-        }
-        if self.bytes > MAX_PATTERNS_TOGETHER {
-            return too_much(format!("its patterns have more than {MAX_PATTERNS_TOGETHER} bytes together"));
-        }
-        if self.folded > MOST_FOLDED {
-            return too_much(format!(
-                "its patterns have more than {MOST_FOLDED} large classes of letters that ignore case"
-            ));
-        }
-        Ok(())
-    }
-}
-
 /// Counts the values and patterns of a schema.
 fn limit_structure(
     value: &Value,
@@ -377,6 +346,7 @@ fn references_or_shapes(entries: &Map<String, Value>) -> bool {
 /// Goes through a schema and a value as holding the one against the other does, without doing it.
 struct Walk<'a, 'v> {
     targets: &'a Targets<'v>,
+    patterns: &'a Patterns,
     /// By the addresses of schema and value
     known: HashMap<(*const Value, *const Value), u64>,
     open: HashSet<(*const Value, *const Value)>,
@@ -419,14 +389,22 @@ impl<'v> Walk<'_, 'v> {
                 let named = |key: &str| keywords.get(key).and_then(Value::as_object);
                 let patterns: Vec<&'v Value> = named("patternProperties").into_iter().flat_map(Map::values).collect();
                 let others = ["additionalProperties", "unevaluatedProperties"].map(|key| keywords.get(key));
+                let looked_for: Vec<&String> = named("patternProperties").into_iter().flat_map(Map::keys).collect();
                 for (name, inner) in entries {
+                    for pattern in &looked_for {
+                        steps = steps.saturating_add(self.patterns.steps(pattern, name.len()));
+                    }
                     let own = named("properties").and_then(|properties| properties.get(name));
                     for applied in own.into_iter().chain(patterns.iter().copied()).chain(others.into_iter().flatten()) {
                         steps = steps.saturating_add(self.steps(applied, inner, depth + 1)?);
                     }
                 }
-                // Names of properties are texts: their schema has nothing to go into.
                 steps = steps.saturating_add(entries.len() as u64);
+                // Names of properties are texts: their schema has nothing to go into but patterns.
+                if keywords.contains_key("propertyNames") {
+                    let names = entries.keys().map(|name| self.patterns.all_steps_of(name.len()));
+                    steps = names.fold(steps, u64::saturating_add);
+                }
             }
             Value::Array(items) => {
                 let lists = ["items", "prefixItems"].map(|key| keywords.get(key).and_then(Value::as_array));
@@ -437,6 +415,11 @@ impl<'v> Walk<'_, 'v> {
                         steps = steps.saturating_add(self.steps(applied, inner, depth + 1)?);
                     }
                 }
+            }
+            Value::String(text) => {
+                let pattern = keywords.get("pattern").and_then(Value::as_str);
+                let looked_at = pattern.map_or(0, |pattern| self.patterns.steps(pattern, text.len()));
+                steps = steps.saturating_add(looked_at);
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ use regex_automata::Input;
 use thiserror::Error;
 
 use cost::{LARGEST, LEAST, LONGEST, MOST_STEPS, OF_A_FILE};
-pub(crate) use cost::{MOST_COMPILING, MOST_FOLDED, folded};
+pub(crate) use cost::{MOST_COMPILING, MOST_FOLDED, folded, places_of};
 pub(crate) use engine::Matches;
 use engine::{Compiled, Looking};
 pub(crate) use kept::Recent;

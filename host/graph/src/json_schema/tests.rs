@@ -95,6 +95,22 @@ fn attack_71_much_of_it_is_refused() {
     assert!(told(json!({ "items": { "anyOf": wide } }), json!(items)).contains("too many steps"));
     let values: Vec<Value> = (0..20_000).map(|at| json!(at)).collect();
     assert!(told(json!({ "items": { "allOf": [{ "enum": values }] } }), json!(items)).contains("too many steps"));
+    // Whoever looks for this in such a text has to keep hundreds of places for each letter of it.
+    let text = "01".repeat(50_000);
+    let slow: Vec<Value> = (0..2).map(|at| json!({ "pattern": format!("[01]*1[01]{{{}}}X", 900 + at) })).collect();
+    assert!(told(json!({ "items": { "anyOf": slow } }), json!([text, 1])).contains("too many steps"));
+    assert!(
+        told(json!({ "patternProperties": { "1[01]{900}X": {} } }), json!({ text.clone(): 1 })).contains("too many")
+    );
+    assert!(
+        told(json!({ "propertyNames": { "pattern": "1[01]{900}X" } }), json!({ text.clone(): 1 })).contains("too many")
+    );
+    assert!(told(json!({ "pattern": "^(?=.*1)" }), json!(text)).contains("too many steps"));
+    let said = json!({ "pattern": r"^(?!\s*$).+" });
+    assert_eq!(told(said, json!("word ".repeat(5_000))), "fits");
+    // Only the texts that a pattern is looked for in count for it.
+    let other = json!({ "properties": { "id": { "pattern": "^1[01]{900}X?$" } } });
+    assert!(told(other, json!({ "id": "1", "text": text })).contains("does not match"));
     let embedded = json!({ "$defs": { "a": { "$id": "x", "$ref": "#" } }, "$ref": "#/$defs/a" });
     assert!(told(embedded, json!({})).contains("an `$id` of its own"));
 }

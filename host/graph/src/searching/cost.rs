@@ -140,6 +140,11 @@ pub(crate) fn folded(expression: &str, ignores_case: bool) -> usize {
     number
 }
 
+/// At how many places of an expression a match may be at once; none for what is no expression without more than those.
+pub(crate) fn places_of(expression: &str) -> Option<usize> {
+    regex_syntax::parse(expression).ok().map(|read| places(&read))
+}
+
 /// At how many places of an expression a match may be at once. All letters of a class are one place: a text is searched letter by letter,
 /// so that a match is never within one at several places.
 fn places(expression: &Hir) -> usize {
@@ -166,7 +171,7 @@ mod tests {
     use super::*;
 
     fn places_of(expression: &str) -> usize {
-        places(&regex_syntax::parse(expression).expect("an expression"))
+        super::places_of(expression).expect("an expression")
     }
 
     #[test]
