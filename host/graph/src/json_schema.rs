@@ -14,15 +14,11 @@ use serde_json::{Map, Value};
 
 mod kept;
 mod patterns;
+mod survey;
 
 use patterns::Patterns;
+use survey::Survey;
 
-/// Values that a schema consists of.
-const MAX_NODES: usize = 100_000;
-/// Values that it consists of where what a `$ref` refers to is written in its place, circles aside.
-const MAX_EXPANDED: u64 = 200_000;
-/// Schemas in each other, counted the same way.
-const MAX_DEPTH: usize = 128;
 /// Bytes that a pattern may take compiled.
 const MAX_PATTERN_COMPILED: usize = 512 << 10;
 /// Steps of holding a value against a schema, and how deep they may lie in each other.
@@ -31,6 +27,9 @@ const MAX_STEP_DEPTH: usize = 400;
 
 /// Keywords whose values are data and no schemas.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
+/// Keywords with schemas by name: what stands in them is no keyword, whatever it is called.
+const NAMED: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords whose value is a schema that applies to the same value.
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 /// Keywords with a list of such schemas.
@@ -234,113 +233,6 @@ fn decoded(pointer: &str) -> String {
 
 fn references(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     REFERENCES.iter().filter_map(|key| schema.get(*key).and_then(Value::as_str))
-}
-
-/// How large a schema is when it is written out.
-struct Survey<'a, 'v> {
-    targets: &'a Targets<'v>,
-    /// By address: how large, and how deep
-    known: HashMap<*const Value, (u64, usize)>,
-    open: HashSet<*const Value>,
-    circular: bool,
-}
-
-impl<'v> Survey<'_, 'v> {
-    /// How large it is, none for one that refers to itself, and its patterns.
-    fn of(root: &'v Value) -> Result<(Option<u64>, Patterns), SchemaProblem> {
-        let mut patterns = Patterns::default();
-        limit_structure(root, true, 0, &mut 0, &mut patterns)?;
-        let targets = Targets::of(root);
-        let mut survey = Survey { targets: &targets, known: HashMap::new(), open: HashSet::new(), circular: false };
-        let (size, _) = survey.expand(root, 0)?;
-        Ok(((!survey.circular).then_some(size), patterns))
-    }
-
-    fn expand(&mut self, value: &'v Value, above: usize) -> Result<(u64, usize), SchemaProblem> {
-        let key = std::ptr::from_ref(value);
-        let (inner, references): (Vec<&'v Value>, Vec<&'v str>) = match value {
-            Value::Array(items) => (items.iter().collect(), Vec::new()),
-            Value::Object(entries) => {
-                let applies = |key: &str| !DATA.contains(&key) && !DEFINITIONS.contains(&key);
-                let inner = entries.iter().filter(|(key, _)| applies(key)).map(|(_, inner)| inner).collect();
-                (inner, references(entries).collect())
-            }
-            _ => return Ok((1, 1)),
-        };
-        if let Some((size, depth)) = self.known.get(&key) {
-            deep(above + depth)?;
-            return Ok((*size, *depth));
-        }
-        if !self.open.insert(key) {
-            self.circular = true;
-            return Ok((1, 1));
-        }
-        deep(above + 1)?;
-        // Data is not gone into, but a value is compared with each of an `enum`.
-        let compared = value.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
-        let (mut size, mut depth) = (1 + compared as u64, 0);
-        let targets = references.iter().filter_map(|reference| self.targets.find(reference));
-        for inner in inner.into_iter().chain(targets.collect::<Vec<_>>()) {
-            let (more, below) = self.expand(inner, above + 1)?;
-            size = size.saturating_add(more);
-            depth = depth.max(below);
-            if size > MAX_EXPANDED {
-                return too_much(format!("with its references written out it has more than {MAX_EXPANDED} parts"));
-            }
-        }
-        self.open.remove(&key);
-        self.known.insert(key, (size, depth + 1));
-        Ok((size, depth + 1))
-    }
-}
-
-fn deep(depth: usize) -> Result<(), SchemaProblem> {
-    // A schema, the list it is in and the keyword of that are three levels.
-    match depth > MAX_DEPTH * 3 {
-        true => too_much(format!("with its references written out it is more than {MAX_DEPTH} schemas deep")),
-        false => Ok(()),
-    }
-}
-
-/// Counts the values and patterns of a schema.
-fn limit_structure(
-    value: &Value,
-    is_root: bool,
-    depth: usize,
-    nodes: &mut usize,
-    patterns: &mut Patterns,
-) -> Result<(), SchemaProblem> {
-    *nodes += 1;
-    if *nodes > MAX_NODES {
-        return too_much(format!("it has more than {MAX_NODES} parts"));
-    }
-    deep(depth)?;
-    match value {
-        Value::Array(items) => {
-            items.iter().try_for_each(|item| limit_structure(item, false, depth + 1, nodes, patterns))
-        }
-        Value::Object(entries) => {
-            if let Some(text) = entries.get("pattern").and_then(Value::as_str) {
-                patterns.add(text)?;
-            }
-            if let Some(Value::Object(named)) = entries.get("patternProperties") {
-                named.keys().try_for_each(|text| patterns.add(text))?;
-            }
-            if !is_root && entries.get("$id").is_some_and(Value::is_string) && references_or_shapes(entries) {
-                return too_much("a schema with an `$id` of its own lies in it, which is not supported");
-            }
-            entries
-                .iter()
-                .filter(|(key, _)| !DATA.contains(&key.as_str()))
-                .try_for_each(|(_, inner)| limit_structure(inner, false, depth + 1, nodes, patterns))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether an object is a schema rather than a list of properties, one of which is called `$id`.
-fn references_or_shapes(entries: &Map<String, Value>) -> bool {
-    entries.keys().any(|key| REFERENCES.contains(&key.as_str()) || DEFINITIONS.contains(&key.as_str()))
 }
 
 /// Goes through a schema and a value as holding the one against the other does, without doing it.

@@ -27,6 +27,15 @@ fn attack_71_references_that_multiply_are_refused() {
     let both = |next: String| json!({ "allOf": [{ "$ref": next }, { "$ref": next }] });
     assert_eq!(told(chain(8, both), json!("x")), "fits");
     assert!(told(chain(40, both), json!("x")).contains("more than 200000 parts"));
+    // Properties may be called like keywords whose values are data, and references may lead to such values.
+    for name in ["default", "enum", "const", "example"] {
+        let mut named = chain(40, both);
+        named["properties"] = json!({ name: { "$ref": "#/$defs/a0" } });
+        named.as_object_mut().unwrap().remove("$ref");
+        assert!(told(named, json!({ name: "x" })).contains("more than 200000 parts"), "{name}");
+        let long = json!({ "$ref": format!("#/{name}"), name: { "pattern": "a".repeat(5_000) } });
+        assert!(told(long, json!("x")).contains("longer than 4096 bytes"), "{name}");
+    }
     let any = |next: String| json!({ "anyOf": [{ "$ref": next }, { "not": { "$ref": next } }] });
     assert!(told(chain(60, any), json!("x")).contains("more than 200000 parts"));
     let down =
