@@ -11,6 +11,8 @@ use crate::value::{Key, List, Number, Object, Value};
 const MAX_STEPS: u32 = 2_000_000;
 /// How many bytes of text one evaluation may make.
 const MAX_PRODUCED: usize = 16 << 20;
+/// Bytes of a text that are looked at in one step.
+pub(super) const BYTES_A_STEP: usize = 1 << 10;
 
 pub(super) type Result<T> = std::result::Result<T, EvaluationError>;
 
@@ -49,12 +51,29 @@ impl<'s> Evaluation<'s> {
 
     /// Takes note of text that is made.
     pub(super) fn produce(&mut self, bytes: usize) -> Result<()> {
-        match self.bytes_left.checked_sub(bytes) {
-            Some(left) => {
-                self.bytes_left = left;
-                Ok(())
+        self.has_room(bytes)?;
+        self.bytes_left -= bytes;
+        Ok(())
+    }
+
+    /// Whether so many bytes of text may be made.
+    pub(super) fn has_room(&self, bytes: usize) -> Result<()> {
+        match bytes <= self.bytes_left {
+            true => Ok(()),
+            false => {
+                Err(EvaluationError::spent(format!("the expression makes more than {MAX_PRODUCED} bytes of text")))
             }
-            None => Err(EvaluationError::spent(format!("the expression makes more than {MAX_PRODUCED} bytes of text"))),
+        }
+    }
+
+    /// Takes note that all parts of a value are gone through. They may be more than there is memory for, where many of them are one.
+    pub(super) fn visit(&mut self, value: &Value) -> Result<()> {
+        self.step(1)?;
+        match value {
+            Value::Text(text) => self.step(text.len() / BYTES_A_STEP),
+            Value::List(items) => items.iter().try_for_each(|item| self.visit(item)),
+            Value::Object(object) => object.iter().try_for_each(|(_, item)| self.visit(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
         }
     }
 

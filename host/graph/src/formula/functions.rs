@@ -4,7 +4,6 @@ mod call;
 
 use cel::common::ast::operators;
 
-pub(super) use self::call::compiled;
 use super::evaluate::Result;
 use super::kinds::Kinds;
 use super::words;

@@ -12,6 +12,7 @@ mod evaluate;
 mod functions;
 mod kinds;
 mod parse;
+mod patterns;
 mod plain;
 mod signatures;
 mod types;

@@ -1,8 +1,9 @@
 //! What operators and functions give, by what is known of their arguments.
 
 use super::EvaluationError;
-use super::functions::{Function, compiled};
+use super::functions::Function;
 use super::kinds::Kinds;
+use super::patterns::compiled;
 use super::types::ValueType;
 use super::words;
 use crate::value::{Number, Value};

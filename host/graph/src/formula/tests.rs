@@ -259,7 +259,25 @@ fn looking_at_long_texts_is_counted() {
     state.set("name".into(), Value::from("b".repeat(4 << 20).as_str()));
     let message = state.get("messages").and_then(Value::as_list).and_then(|list| list.get(0)).cloned().unwrap();
     state.set("messages".into(), Value::List(std::iter::repeat_n(message, 1_000).collect()));
+    // Each is sixteen times the one within it.
+    let grown = |step: fn(&str) -> String| {
+        (0..8).fold("messages".to_owned(), |inner, at| {
+            let copies = vec![format!("v{at}"); 16];
+            format!("[{inner}].map(v{at}, {})[0]", step(&copies.join("|")))
+        })
+    };
+    let lists = grown(|copies| copies.replace('|', " + "));
+    let nested = grown(|copies| format!("[{}]", copies.replace('|', ", ")));
+    let (long, deep) = (format!("size({lists}) == 0"), format!("string({nested}) == \"\""));
+    let (alike, within) = (format!("{nested} == {nested}"), format!("{nested} in [{nested}]"));
+    let filled = format!("template(\"${{a}}\", {{\"a\": {nested}}}) == \"\"");
     for (source, least) in [
+        (long.as_str(), None),
+        (deep.as_str(), None),
+        (alike.as_str(), None),
+        (within.as_str(), None),
+        (filled.as_str(), None),
+        ("messages.exists(m, messages + [] != messages)", None),
         (r#"name.contains("a")"#, Some(4 << 10)),
         (r#"name.matches("a")"#, Some(256 << 10)),
         // It has to be compiled.

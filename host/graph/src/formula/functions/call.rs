@@ -5,16 +5,14 @@ use std::cmp::Ordering;
 use super::{Function, HOLDER, INT, LIST, NUMBER, SIZED, TEXT, TRUTH, TRUTH_TEXT, VALUES};
 use crate::conversation;
 use crate::formula::EvaluationError;
-use crate::formula::evaluate::{Evaluation, Result};
+use crate::formula::evaluate::{BYTES_A_STEP, Evaluation, Result};
 use crate::formula::kinds::Kinds;
+use crate::formula::patterns::matches;
 use crate::formula::words;
-use crate::searching::{MOST_COMPILING, Search};
 use crate::value::{List, Number, Value, parse_json};
 
-/// The longest pattern of `matches`, in bytes.
-const MAX_PATTERN: usize = 1 << 10;
-/// Bytes of a text that a function looks at in one step.
-const BYTES_A_STEP: usize = 1 << 10;
+/// The most items of a list that is made of two: as many as can be gone through.
+const MAX_ITEMS: usize = 2_000_000;
 
 impl Function {
     /// Calls it; the number of arguments was checked before.
@@ -49,8 +47,8 @@ impl Function {
                 Value::Bool(value) => Ok(Value::Bool(!value)),
                 other => Err(self.wrong(other, TRUTH.wanted)),
             },
-            Function::Equals => Ok(Value::Bool(first == second)),
-            Function::NotEquals => Ok(Value::Bool(first != second)),
+            Function::Equals => same(evaluation, first, second).map(Value::Bool),
+            Function::NotEquals => same(evaluation, first, second).map(|same| Value::Bool(!same)),
             Function::Less => self.compare(first, second).map(|order| Value::Bool(order.is_lt())),
             Function::LessOrEqual => self.compare(first, second).map(|order| Value::Bool(order.is_le())),
             Function::Greater => self.compare(first, second).map(|order| Value::Bool(order.is_gt())),
@@ -58,7 +56,12 @@ impl Function {
             Function::In => match second {
                 Value::List(list) => {
                     evaluation.step(list.len())?;
-                    Ok(Value::Bool(list.iter().any(|item| item == first)))
+                    for item in list.iter() {
+                        if same(evaluation, item, first)? {
+                            return Ok(Value::Bool(true));
+                        }
+                    }
+                    Ok(Value::Bool(false))
                 }
                 Value::Object(object) => Ok(Value::Bool(first.as_text().is_some_and(|key| object.get(key).is_some()))),
                 other => Err(self.wrong(other, HOLDER.wanted)),
@@ -76,7 +79,10 @@ impl Function {
             Function::Matches => matches(evaluation, text(0)?, text(1)?),
             Function::Int => to_int(first),
             Function::Double => to_double(first),
-            Function::Text => produced(evaluation, display(first)),
+            Function::Text => {
+                let text = shown(evaluation, first)?;
+                produced(evaluation, text)
+            }
             Function::Bool => match first {
                 Value::Bool(_) => Ok(first.clone()),
                 Value::Text(text) if matches!(&**text, "true" | "false") => Ok(Value::Bool(&**text == "true")),
@@ -174,7 +180,7 @@ impl Function {
                         rest = after;
                         continue;
                     };
-                    let value = display(value);
+                    let value = shown(evaluation, value)?;
                     evaluation.produce(value.len())?;
                     made.push_str(&value);
                     rest = after;
@@ -212,6 +218,11 @@ impl Function {
 
     fn add(self, evaluation: &mut Evaluation<'_>, left: &Value, right: &Value) -> Result<Value> {
         if let (Value::List(left), Value::List(right)) = (left, right) {
+            if left.len().saturating_add(right.len()) > MAX_ITEMS {
+                return Err(EvaluationError::spent(format!(
+                    "the expression makes a list of more than {MAX_ITEMS} items"
+                )));
+            }
             let mut sum = left.clone();
             sum.extend(right);
             return Ok(Value::List(sum));
@@ -286,6 +297,37 @@ fn number(value: f64) -> Result<Value> {
     Number::from_f64(value).map(Value::Number).ok_or_else(|| EvaluationError::new("the number is not finite"))
 }
 
+/// Whether two values are the same. What may be is compared part by part.
+fn same(evaluation: &mut Evaluation<'_>, one: &Value, other: &Value) -> Result<bool> {
+    let may_be = match (one, other) {
+        (Value::Text(one), Value::Text(other)) => one.len() == other.len(),
+        (Value::List(one), Value::List(other)) => one.len() == other.len(),
+        (Value::Object(one), Value::Object(other)) => one.len() == other.len(),
+        _ => false,
+    };
+    if may_be {
+        evaluation.visit(one)?;
+    }
+    Ok(one == other)
+}
+
+/// The text that stands for a value, unless it is too long to be made.
+fn shown(evaluation: &mut Evaluation<'_>, value: &Value) -> Result<String> {
+    evaluation.visit(value)?;
+    evaluation.has_room(texts(value))?;
+    Ok(display(value))
+}
+
+/// Bytes of all texts in a value.
+fn texts(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::List(items) => items.iter().map(texts).fold(0, usize::saturating_add),
+        Value::Object(object) => object.iter().map(|(_, item)| texts(item)).fold(0, usize::saturating_add),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 /// The text that stands for a value.
 fn display(value: &Value) -> String {
     conversation::as_text(value).map_or_else(|| value.to_display().into_owned(), str::to_owned)
@@ -313,40 +355,6 @@ fn to_double(value: &Value) -> Result<Value> {
         Value::Text(text) => text.parse().map_err(|_| wrong()).and_then(number),
         _ => Err(wrong()),
     }
-}
-
-/// The pattern of `matches`.
-pub(in crate::formula) fn compiled(pattern: &str) -> Result<Search> {
-    if pattern.len() > MAX_PATTERN {
-        return Err(EvaluationError::new(format!("`matches`: a pattern may have {MAX_PATTERN} bytes")));
-    }
-    Search::kept(pattern).map_err(|error| {
-        let error = error.to_string();
-        let reason = error.lines().last().unwrap_or_default();
-        EvaluationError::new(format!("`matches`: {}", reason.strip_prefix("error: ").unwrap_or(reason)))
-    })
-}
-
-fn matches(evaluation: &mut Evaluation<'_>, text: &str, pattern: &str) -> Result<Value> {
-    let search = search(evaluation, pattern)?;
-    evaluation.step(search.steps(text.len()))?;
-    let found = search.is_in(text).map_err(|late| EvaluationError::spent(format!("`matches`: {late}")))?;
-    Ok(Value::Bool(found))
-}
-
-/// What is compiled counts once for an evaluation, whether it was known before or not: how many steps one takes depends on nothing else.
-fn search(evaluation: &mut Evaluation<'_>, pattern: &str) -> Result<Search> {
-    if let Some(known) = evaluation.recent.get(pattern) {
-        return Ok(known);
-    }
-    // What cannot be compiled was tried, too, and a loop may go on after it.
-    let search = compiled(pattern).or_else(|error| {
-        evaluation.step(MOST_COMPILING)?;
-        Err(error)
-    })?;
-    evaluation.step(search.compiling())?;
-    evaluation.recent.keep(search.clone());
-    Ok(search)
 }
 
 fn split(text: &str, separator: &str, most: i64) -> List {
