@@ -28,10 +28,6 @@ use clap::error::ErrorKind;
 use crate::arguments::{Arguments, Command, LogFormat};
 use crate::screen::Screen;
 
-/// A call in a cell makes hundreds of small allocations, often on another thread than the one that gives them back.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     hotcell_runtime::compile_in_processes();
     hotcell_runtime::raise_open_files();

@@ -16,10 +16,6 @@ mod work;
 
 use pyo3::prelude::*;
 
-/// The same as that of the command. Python's own objects are not allocated by it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[pymodule]
 mod _hotcell {
     #[pymodule_export]

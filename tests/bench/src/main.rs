@@ -11,10 +11,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The same as that of the command, whose calls are measured.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Measures hotcell beside what it replaces, on this machine, in this run.
 #[derive(Parser)]
 #[command(name = "hotcell-bench")]
