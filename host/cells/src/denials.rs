@@ -27,11 +27,6 @@ struct Noted {
 }
 
 impl Denials {
-    /// An empty list for the script or plugin with this name.
-    pub(crate) fn new(plugin: &str) -> Self {
-        Self { plugin: plugin.into(), held_back: Arc::default(), requests: None, noted: Arc::default() }
-    }
-
     /// An empty list for a call on these terms.
     pub(crate) fn of(terms: &Terms) -> Self {
         Self {

@@ -56,7 +56,7 @@ fn egress(grants: &str, budget: &Budget) -> Egress {
     let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
     let secrets = Secrets::new([("KEY".to_owned(), "value-of-the-key".to_owned())]);
     let terms = Terms { grants: Arc::new(grants), secrets, ..Terms::new("test") };
-    Egress::new(&terms, budget, Denials::new("test"), Arc::new(Vault::new(&terms.secrets, &terms.grants, None)))
+    Egress::new(&terms, budget, Denials::of(&terms), Arc::new(Vault::new(&terms.secrets, &terms.grants, None)))
 }
 
 /// The status and body of a response.
@@ -416,7 +416,7 @@ fn rebinding(grants: &str, answers: &[&[SocketAddr]]) -> (Egress, Arc<Rebinding>
     let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
     let terms = Terms { grants: Arc::new(grants), ..Terms::new("test") };
     let vault = Arc::new(Vault::new(&terms.secrets, &terms.grants, None));
-    (Egress::with_names(&terms, &Budget::default(), Denials::new("test"), vault, Some(names.clone())), names)
+    (Egress::with_names(&terms, &Budget::default(), Denials::of(&terms), vault, Some(names.clone())), names)
 }
 
 /// A name that leads elsewhere when it is looked up again finds no second look-up.
