@@ -267,15 +267,12 @@ struct Body(Vec<u8>);
 impl Body {
     /// Writes one more entry; its name has nothing in it that would have to be escaped.
     fn insert(&mut self, name: &'static str, value: impl Serialize) {
-        let before = self.0.len();
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         self.0.push(b'"');
         self.0.extend_from_slice(name.as_bytes());
         self.0.extend_from_slice(b"\":");
-        // Texts, finite numbers and objects whose keys are texts can always be written.
-        if serde_json::to_writer(&mut self.0, &value).is_err() {
-            self.0.truncate(before);
-        }
+        // An entry without it would be another one. Texts, finite numbers and objects whose keys are texts can always be written.
+        serde_json::to_writer(&mut self.0, &value).expect("what an entry has can always be written");
     }
 
     fn insert_account(&mut self, account: &Account) {
