@@ -14,13 +14,13 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::file_watch::{Noticed, Outcome, UNTOLD, Watcher, settle};
+use crate::file_watch::{Noticed, Outcome, UNTOLD, UNTOLD_NOTICE, Watcher, settle};
 use crate::serve::ToolCatalog;
 
 /// How deep below a folder files are looked at: agents lie in it, with their scripts and plugins in folders of their own.
 const DEPTH: usize = 3;
-/// Files that are looked at; further ones do not count.
-const MOST_FILES: usize = 10_000;
+/// Files and folders that are looked at; further ones do not count.
+const MOST_LOOKED: usize = 20_000;
 /// Folders that are watched; what changes in further ones is found by looking once a second.
 const MOST_FOLDERS: usize = 8192;
 
@@ -91,14 +91,14 @@ async fn follow(paths: Vec<PathBuf>, mut seen: Vec<Stamp>, offer: Offer) {
     let watcher = match Watcher::new(Arc::default()) {
         Ok(watcher) => Some(watcher),
         Err(error) => {
-            tracing::warn!(target: "hotcell::mcp", %error, "the system does not tell when files change; it is looked once a second");
+            tracing::warn!(target: "hotcell::mcp", %error, "{UNTOLD_NOTICE}");
             None
         }
     };
     loop {
         let looking = paths.clone();
         let looked = tokio::task::spawn_blocking(move || Looked::at(&looking)).await;
-        let Ok(Looked { files, folders, is_cut }) = looked else { return };
+        let Ok(Looked { files, folders, is_cut, .. }) = looked else { return };
         let Outcome { is_told, is_more, refused } = match &watcher {
             Some(watcher) => {
                 watcher.watch(folders.into_iter().map(|folder| (folder, Noticed::Writing)).collect()).await
@@ -107,10 +107,7 @@ async fn follow(paths: Vec<PathBuf>, mut seen: Vec<Stamp>, offer: Offer) {
         };
         if let Some((folder, error)) = refused {
             let folder = folder.display();
-            tracing::warn!(
-                target: "hotcell::mcp", %folder, %error,
-                "the system does not tell when files change; it is looked once a second"
-            );
+            tracing::warn!(target: "hotcell::mcp", %folder, %error, "{UNTOLD_NOTICE}");
         }
         if files != seen {
             seen = files;
@@ -143,6 +140,8 @@ struct Looked {
     folders: BTreeSet<PathBuf>,
     /// Whether there are more folders than are watched
     is_cut: bool,
+    /// How many files and folders were looked at
+    looked: usize,
 }
 
 impl Looked {
@@ -162,6 +161,7 @@ impl Looked {
     }
 
     fn add(&mut self, path: &Path, depth: usize, may_be_link: bool) {
+        self.looked += 1;
         let Ok(metadata) = std::fs::metadata(path) else { return };
         if metadata.is_file() {
             let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -180,7 +180,7 @@ impl Looked {
         }
         self.watch(path);
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            if self.files.len() >= MOST_FILES {
+            if self.looked >= MOST_LOOKED {
                 return;
             }
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -228,6 +228,10 @@ mod tests {
 
         let one = Looked::at(&[root.join("a/graph.yaml")]);
         assert_eq!((names(&one), one.folders), (vec![root.join("a/graph.yaml")], [root.join("a")].into()));
+        // Folders without files cost time, too.
+        let mut enough = Looked { looked: MOST_LOOKED - 2, ..Looked::default() };
+        enough.add(&root, DEPTH, false);
+        assert_eq!((enough.looked, names(&enough)), (MOST_LOOKED, Vec::new()));
         std::fs::remove_dir_all(&root).expect("removed");
         assert_eq!(Looked::at(std::slice::from_ref(&root)).folders, [place].into());
     }

@@ -123,7 +123,7 @@ impl Shared {
         self.elsewhere.listening.get_or_init(|| match told::listen(self) {
             Ok(listening) => Some(listening),
             Err(error) => {
-                tracing::debug!(%error, "the system does not tell when the journal is written to; it is looked once a second");
+                tracing::debug!(%error, "the system does not report changes to the journal; it is read once a second instead");
                 self.look_on();
                 None
             }

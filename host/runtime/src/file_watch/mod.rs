@@ -26,6 +26,10 @@ const IMPATIENT: Duration = Duration::from_millis(500);
 /// How often it is looked where the system does not tell of changes.
 pub const UNTOLD: Duration = Duration::from_secs(1);
 
+/// What whoever runs hotcell is told where the system does not tell of changes.
+pub const UNTOLD_NOTICE: &str =
+    "the system does not report changes to files; they are looked for once a second instead";
+
 /// Waits until nobody changes anything that is watched, but not for ever.
 pub async fn settle(watcher: &Watcher) {
     let begun = Instant::now();

@@ -5,7 +5,7 @@ mod folders;
 
 use std::time::{Duration, Instant};
 
-use hotcell_runtime::file_watch::{Outcome, QUIET, UNTOLD, Watcher, settle};
+use hotcell_runtime::file_watch::{Outcome, QUIET, UNTOLD, UNTOLD_NOTICE, Watcher, settle};
 use tokio::time::sleep;
 
 pub(super) use self::folders::below;
@@ -29,7 +29,7 @@ async fn look_on(server: &Server) {
         Watching::Events => match Watcher::new(server.agents().written.clone()) {
             Ok(files) => Some(files),
             Err(error) => {
-                tracing::warn!(target: "hotcell::serve", %error, "the system does not tell when files change; it is looked once a second");
+                tracing::warn!(target: "hotcell::serve", %error, "{UNTOLD_NOTICE}");
                 None
             }
         },
@@ -81,10 +81,7 @@ async fn follow(server: &Server, files: &Watcher) -> Outcome {
     let outcome = files.watch(server.agents().folders().await).await;
     if let Some((folder, error)) = &outcome.refused {
         let folder = folder.display();
-        tracing::warn!(
-            target: "hotcell::serve", %folder, %error,
-            "the system does not tell when files change; it is looked once a second"
-        );
+        tracing::warn!(target: "hotcell::serve", %folder, %error, "{UNTOLD_NOTICE}");
     }
     outcome
 }
