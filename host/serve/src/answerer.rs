@@ -164,11 +164,11 @@ fn undefined(groups: &[&str]) -> Problem {
     // A list may have many, and an error is short.
     let shown: Vec<String> = groups.iter().take(5).map(|group| format!("`{}`", shown(group))).collect();
     let detail = format!(
-        "the question is for a group that is not defined: {}; until it is, somebody with the role `administer` answers it, with \
+        "the question is for a group that is not defined: {}; until it is, only someone with the role `administer` can answer it, with \
          `POST /runs/{{run_id}}/answers`",
         shown.join(", ")
     );
-    Problem::new(StatusCode::FORBIDDEN, detail).kind("undefined-group", "Nobody defined the group")
+    Problem::new(StatusCode::FORBIDDEN, detail).kind("undefined-group", "The group is not defined")
 }
 
 #[cfg(test)]

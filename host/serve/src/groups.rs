@@ -30,10 +30,12 @@ pub enum NotGroups {
     #[error("there may be {MOST_GROUPS} groups at most")]
     TooMany,
     /// A group cannot be called so
-    #[error("`{0}` is no name of a group; a name has 1 to {LONGEST_NAME} bytes, and no white space around it")]
+    #[error(
+        "`{0}` is not a valid name of a group: a name has 1 to {LONGEST_NAME} bytes, no control characters, and no white space at its ends"
+    )]
     Name(String),
     /// Two groups have the same name
-    #[error("the group `{0}` is there twice")]
+    #[error("the group `{0}` is defined twice")]
     Twice(String),
     /// Nobody belongs to a group
     #[error("the group `{0}` has no members; leave it out")]
@@ -43,8 +45,8 @@ pub enum NotGroups {
     TooLarge(String),
     /// Somebody who belongs to a group cannot be called so
     #[error(
-        "`{member}` in the group `{group}` is no name of a person; a name has 1 to {LONGEST_NAME} bytes, no white space around it, and does \
-         not begin with `{PREFIX}`"
+        "`{member}` in the group `{group}` is not a valid name of a person: a name has 1 to {LONGEST_NAME} bytes, no control characters, no \
+         white space at its ends, and does not begin with `{PREFIX}`"
     )]
     Member {
         /// The group

@@ -122,7 +122,7 @@ impl Server {
         let mut told = self.0.undefined_groups.lock().unwrap_or_else(PoisonError::into_inner);
         for (agent, group) in now.difference(&told) {
             let group = shown(group);
-            let reason = format!("`{group}`; define it in the server file (`groups`), or with `--group`");
+            let reason = format!("define `{group}` in the server file (`groups`), or with `--group`");
             tracing::warn!(
                 target: "hotcell::serve", agent, group, reason, "questions of the agent are for a group that is not defined"
             );

@@ -253,7 +253,7 @@ pub(crate) struct Session {
     /// Write events to standard output as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
-    /// Suppress progress output; warnings stay
+    /// Suppress progress output, but not warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Exit with 1 if a node failed and the graph has no fallback for it, although the run completed; `strict = true` under

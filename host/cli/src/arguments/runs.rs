@@ -84,7 +84,7 @@ pub(crate) enum RunsCommand {
     /// Follow a run that another process is working on, until it ends or waits
     ///
     /// Prints each node as it completes, starting with those that already have, and exits as `hotcell run` does. Where the system does
-    /// not report changes of files, the journal is read once a second.
+    /// not report changes to files, the journal is read once a second.
     Watch {
         /// Run id, or a unique prefix of it
         run: String,
@@ -199,7 +199,7 @@ pub(crate) struct Fork {
     /// Write events to standard output as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
-    /// Suppress progress output; warnings stay
+    /// Suppress progress output, but not warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Never prompt on the terminal; the fork waits at the first question without an answer

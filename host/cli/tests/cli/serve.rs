@@ -182,10 +182,10 @@ fn a_group_that_cannot_be_is_refused_and_one_that_nobody_defined_is_told() {
     let desk = chain(1, 0);
     for (groups, said) in [
         (&["finance"][..], "finance=ada,bob"),
-        (&["=ada"], "no name of a group"),
-        (&["finance="], "no name of a person"),
-        (&["finance=ada,group:audit"], "no name of a person"),
-        (&["finance=ada", "finance=bob"], "is there twice"),
+        (&["=ada"], "not a valid name of a group"),
+        (&["finance="], "not a valid name of a person"),
+        (&["finance=ada,group:audit"], "not a valid name of a person"),
+        (&["finance=ada", "finance=bob"], "is defined twice"),
     ] {
         let groups = groups.iter().flat_map(|group| ["--group", *group]);
         let arguments: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(groups).collect();

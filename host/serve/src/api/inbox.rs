@@ -38,8 +38,8 @@ struct InboxPage {
     params(
         ("agent_id" = Option<String>, Query, description = "Only questions of runs of this agent"),
         ("run_id" = Option<String>, Query, description = "Only questions of this run"),
-        ("mine" = Option<bool>, Query, description = "Only questions that whoever asks may answer"),
-        ("operator_id" = Option<String>, Query, description = "In whose name they would answer; only questions that can be answered so"),
+        ("mine" = Option<bool>, Query, description = "Only questions that the caller may answer"),
+        ("operator_id" = Option<String>, Query, description = "Name of a person for whom the caller would answer; only questions that this person may answer"),
         ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many runs are looked at, at most"),
         ("after" = Option<String>, Query, description = "Where the page begins: `next` of the page before"),
     ),
