@@ -7,6 +7,7 @@ mod artefacts;
 mod begin;
 mod calls;
 mod census;
+mod checkpoints;
 mod commit;
 mod elsewhere;
 mod entries;
@@ -31,6 +32,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
+use self::checkpoints::Checkpoints;
 use self::elsewhere::Elsewhere;
 use self::opening::Extent;
 use self::owner::Owner;
@@ -60,7 +62,9 @@ pub struct SqliteStore {
 struct Shared {
     path: PathBuf,
     extent: Extent,
-    connection: Mutex<Connection>,
+    /// Before the connection: its thread ends first
+    checkpoints: Checkpoints,
+    connection: Arc<Mutex<Connection>>,
     /// For what takes longer than a commit; opened when they are needed
     readers: Readers,
     /// Made when this process works on a run for the first time
@@ -107,10 +111,13 @@ impl SqliteStore {
         }
         // Pipes lie beside the file: by whatever name it was opened, they must be the same ones.
         let path = std::fs::canonicalize(path).map_err(|error| fail(error.to_string()))?;
+        let connection = Arc::new(Mutex::new(connection));
+        let checkpoints = Checkpoints::new(&path, &connection).map_err(|error| fail(error.to_string()))?;
         let shared = Shared {
             path,
             extent,
-            connection: Mutex::new(connection),
+            checkpoints,
+            connection,
             readers: Readers::default(),
             owner: OnceLock::new(),
             queue: Arc::default(),
@@ -138,6 +145,16 @@ impl SqliteStore {
     pub fn limit_size(&self, pages: u32) {
         let _ = self.shared.connection().pragma_update(None, "max_page_count", pages);
     }
+
+    /// Has the log written back to the file from so many pages on, for tests of that.
+    #[doc(hidden)]
+    pub fn checkpoint_from(&self, pages: u32) {
+        self.shared.checkpoints.set_from(pages);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Shared {
@@ -148,7 +165,7 @@ impl Drop for Shared {
 
 impl Shared {
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.connection)
     }
 
     fn error(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> JournalError + '_ {

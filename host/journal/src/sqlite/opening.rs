@@ -14,7 +14,10 @@ const BUSY: Duration = Duration::from_secs(10);
 
 /// After how many pages of 4 KiB the log of the file is written back to it. That waits for the disk, and a page that was written
 /// often since then is written back once.
-const CHECKPOINT: u32 = 4_000;
+pub(super) const CHECKPOINT: u32 = 4_000;
+/// Bytes that the log keeps when it is begun anew: more than it has where it is written back beside commits, so that the system need not
+/// take them away and give them again each time.
+const LOG: u32 = 32 << 20;
 
 /// What SQLite says of a file that is not what it wrote.
 const DAMAGE: &str = "malformed";
@@ -40,7 +43,7 @@ pub(super) fn connect(path: &Path, extent: Extent) -> rusqlite::Result<Connectio
     // A commit then survives the death of the process; a loss of power may take the last ones, never the file.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
-    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    connection.pragma_update(None, "journal_size_limit", LOG)?;
     // A journal has no views and triggers. Those of whoever made a file would do what they like whenever we write.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;

@@ -1,7 +1,7 @@
 //! Writing to a run of the file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 use super::commit::{Trouble, Work};
 use super::entries::{Addition, Waiting, take_waiting};
 use super::rows::{Tail, receive, searched, time, unread};
-use super::{Shared, calls};
+use super::{Shared, calls, locked};
 use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
@@ -82,10 +82,6 @@ impl Writers {
     pub(super) fn are_many(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MANY
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What became of entries.

@@ -7,12 +7,7 @@ use std::time::Duration;
 
 use hotcell_journal::{Entry, Fact, JournalError, RunQuery, RunStatus, RunStore, RunWriter, SqliteStore};
 
-use crate::support::{Desk, answered, asking, done, ended, facts, header, turn};
-
-/// Nothing in these tests takes long; only a hang makes them fail.
-async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it does not hang")
-}
+use crate::support::{Desk, answered, asking, done, ended, facts, header, soon, turn};
 
 #[tokio::test]
 async fn messages_wake_the_process_that_works_on_the_run() {

@@ -40,6 +40,11 @@ impl Desk {
     }
 }
 
+/// Nothing in these tests takes long; only a hang makes them fail.
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it does not hang")
+}
+
 pub(crate) fn header(graph: &str) -> RunHeader {
     RunHeader {
         graph: graph.into(),
