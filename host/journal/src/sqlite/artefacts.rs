@@ -130,12 +130,20 @@ pub(super) fn revise(connection: &Connection, run: i64, digest: &str) -> rusqlit
     Ok(true)
 }
 
+/// Revisions that no run needs any more.
+const UNNEEDED: &str = "revisions WHERE number NOT IN
+    (SELECT revision FROM runs WHERE revision IS NOT NULL UNION SELECT revision FROM former)";
+
+/// Whether there are revisions that no run needs any more.
+pub(super) fn are_unneeded(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(&format!("SELECT EXISTS (SELECT 1 FROM {UNNEEDED})"), [], |row| row.get(0))
+}
+
 /// Removes what no run needs any more.
 pub(super) fn sweep(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(
-        "DELETE FROM revisions WHERE number NOT IN
-             (SELECT revision FROM runs WHERE revision IS NOT NULL UNION SELECT revision FROM former);
+    connection.execute_batch(&format!(
+        "DELETE FROM {UNNEEDED};
          DELETE FROM parts WHERE revision NOT IN (SELECT number FROM revisions);
          DELETE FROM artefacts WHERE number NOT IN (SELECT artefact FROM parts);",
-    )
+    ))
 }

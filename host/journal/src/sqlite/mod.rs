@@ -353,13 +353,9 @@ impl RunStore for SqliteStore {
     }
 
     async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError> {
-        match query.run.is_some() {
-            true => self.shared.prune(query),
-            false => {
-                let query = query.clone();
-                aside(&self.shared, move |shared| shared.prune(&query)).await
-            }
-        }
+        // Also for a single run, all runs are looked at: which of them need it, and what it was loaded from.
+        let query = query.clone();
+        aside(&self.shared, move |shared| shared.prune(&query)).await
     }
 }
 
