@@ -36,6 +36,7 @@ mod once;
 mod plugin_view;
 mod post;
 mod problem;
+mod question_view;
 mod quota;
 mod replies;
 mod role;

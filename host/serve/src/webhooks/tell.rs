@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::store::Watched;
 use crate::problem::Problem;
+use crate::question_view::InboxItem;
 use crate::state::Server;
-use crate::view::{InboxItem, RunView, time};
+use crate::view::{RunView, time};
 
 /// Entries that are read at a time.
 const PAGE: usize = 500;

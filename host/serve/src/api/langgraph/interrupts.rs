@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 use crate::api::turn;
 use crate::input::answer_text;
 use crate::problem::Problem;
+use crate::question_view::response_schema;
 use crate::state::Server;
-use crate::view::{Object, object, response_schema};
+use crate::view::{Object, object};
 
 /// A question for which a run waits.
 #[derive(Clone, Serialize, ToSchema)]
