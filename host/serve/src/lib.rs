@@ -11,6 +11,7 @@ mod answerer;
 mod api;
 mod aside;
 mod asked;
+mod attachments;
 mod deadlines;
 mod decisions;
 mod error;

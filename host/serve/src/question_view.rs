@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::agents::Agents;
+use crate::attachments::Attachment;
 use crate::groups::{Groups, groups_of};
 use crate::view::time;
 
@@ -49,6 +50,8 @@ pub(crate) struct InboxItem {
     /// What else is known of it
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<Value>,
+    /// Documents to which it refers, as far as the server has them; `GET /attachments/{digest}` has their bytes
+    pub(crate) attachments: Vec<Attachment>,
     /// What was denied: `plugin` (or script), `digest`, `capability` and `request` in words
     #[schema(value_type = Option<Object>)]
     pub(crate) denial: Option<Value>,
@@ -58,7 +61,13 @@ pub(crate) struct InboxItem {
 }
 
 impl InboxItem {
-    pub(crate) fn of(run: &RunSummary, open: OpenQuestion, agents: &Agents, groups: &Groups) -> Self {
+    pub(crate) fn of(
+        run: &RunSummary,
+        open: OpenQuestion,
+        attachments: Vec<Attachment>,
+        agents: &Agents,
+        groups: &Groups,
+    ) -> Self {
         let schema = response_schema(&open.question);
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let undefined_groups = owned(groups.undefined(&open.question.operator_ids));
@@ -86,6 +95,7 @@ impl InboxItem {
             groups: named_groups,
             undefined_groups,
             context: context.map(|context| json!(context)),
+            attachments,
             denial: denial.map(|denial| json!(denial)),
             response_schema: schema,
         }

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use utoipa::ToSchema;
 
 use crate::agents::Agents;
+use crate::attachments::Attachments;
 use crate::follow::Follower;
 use crate::groups::Groups;
 use crate::input::{is_ours, webhook_of_run};
@@ -87,6 +88,8 @@ pub(crate) struct Runs {
     rested: Arc<Notify>,
     /// Where it is noted who answered what
     decisions: Store,
+    /// Documents to which questions and answers refer
+    attachments: Attachments,
     /// The groups that questions may be for
     groups: Groups,
     /// Held while a question of a run is answered
@@ -127,6 +130,7 @@ impl Runs {
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             rested: Arc::default(),
+            attachments: Attachments::new(decisions.clone()),
             decisions,
             groups: Groups::default(),
             answers: Locks::default(),
@@ -143,6 +147,11 @@ impl Runs {
     /// The groups that questions may be for.
     pub(crate) fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    /// Documents to which questions and answers refer.
+    pub(crate) fn attachments(&self) -> &Attachments {
+        &self.attachments
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn RunStore> {

@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{self, from_fn_with_state};
 use axum::response::Response;
 use futures::FutureExt as _;
-use futures::future::{join_all, join5, try_join_all};
+use futures::future::{join, join_all, join5, try_join_all};
 use hotcell_http::Hosts;
 use hotcell_runtime::mcp::McpService;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure};
@@ -184,9 +184,9 @@ impl Server {
         let due = deadlines::watch(self.clone(), self.clock().working());
         let spent = spending::watch(self.clone());
         let (looking, telling) = (crate::agents::watch::watch(self.clone()), webhooks::deliver::deliver(self.clone()));
-        let acting = mesh::watch(self.clone());
+        let (acting, attached) = (mesh::watch(self.clone()), self.clone().tend_attachments());
         let watching = tokio::spawn(async move {
-            let ((), (), (), (), ()) = join5(due, spent, looking, telling, acting).await;
+            let (((), ()), (), (), (), ()) = join5(join(due, attached), spent, looking, telling, acting).await;
         });
         tokio::spawn(gauges::keep(self.clone()));
         // Whoever moves the clock as soon as the server is ready waits until its schedules are gone by.
@@ -194,6 +194,13 @@ impl Server {
         self.0.ready.cancel();
         schedule::runs::begin_all(self);
         Ok(watching)
+    }
+
+    /// Forgets attachments that no run needs, until the server closes.
+    async fn tend_attachments(self) {
+        let runs = self.runs();
+        let tending = runs.attachments().tend(&**runs.store(), &**runs.clock());
+        self.closing().run_until_cancelled(tending).await;
     }
 
     /// Begins no more runs, and lets go of those that are worked on.

@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 16] = [
+const LAYOUTS: [&str; 17] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -129,6 +129,16 @@ const LAYOUTS: [&str; 16] = [
      );
      CREATE INDEX decisions_of_run ON decisions (run, number);",
     "ALTER TABLE decisions ADD COLUMN of_group TEXT;",
+    "CREATE TABLE attachments (
+         number INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, created INTEGER NOT NULL,
+         sent INTEGER NOT NULL, media_type TEXT NOT NULL, name TEXT, bytes BLOB NOT NULL
+     );
+     CREATE INDEX attachments_by_size ON attachments (size);
+     CREATE TABLE attached (
+         run TEXT NOT NULL, digest BLOB NOT NULL, thread TEXT, at INTEGER NOT NULL, PRIMARY KEY (run, digest)
+     ) WITHOUT ROWID;
+     CREATE INDEX attached_by_digest ON attached (digest, run);
+     CREATE INDEX attached_by_thread ON attached (thread) WHERE thread IS NOT NULL;",
 ];
 
 /// Why the server's file cannot be used.

@@ -67,8 +67,11 @@ async fn inbox(
     let (mut items, mut left) = (Vec::new(), MOST_BYTES);
     for (number, run) in page.runs.iter().enumerate() {
         let open = open_questions(&server.runs().store().history(&run.id).await?.entries);
-        let asked = open.into_iter().filter(is_wanted);
-        let asked: Vec<InboxItem> = asked.map(|open| InboxItem::of(run, open, server.agents(), groups)).collect();
+        let mut asked = Vec::new();
+        for open in open.into_iter().filter(is_wanted) {
+            let attachments = server.runs().attachments().shown_in(&open.question)?;
+            asked.push(InboxItem::of(run, open, attachments, server.agents(), groups));
+        }
         let size: usize = asked.iter().map(|item| serde_json::to_vec(item).map_or(0, |json| json.len())).sum();
         left = match left.checked_sub(size) {
             Some(left) => left,

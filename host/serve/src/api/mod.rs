@@ -4,6 +4,7 @@
 pub(crate) mod a2a;
 mod agents;
 mod agui;
+mod attachments;
 mod bundles;
 mod cancel;
 mod decisions;
@@ -77,6 +78,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(going_on::routes())
         .merge(inbox::routes())
         .merge(decisions::routes())
+        .merge(attachments::routes())
         .merge(items::routes())
         .merge(schedules::routes())
         .merge(plugins::routes())

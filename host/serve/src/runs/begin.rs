@@ -162,6 +162,7 @@ impl Runs {
         listens: bool,
     ) -> Result<Begun, Problem> {
         let place = self.place()?;
+        let attached = self.attachments.of_input(&given)?;
         let _thread = match &given.thread {
             Some(thread) => {
                 let begins = self.threads.lock(thread).await;
@@ -176,6 +177,10 @@ impl Runs {
             let name = given.id.get_or_insert_with(|| RunId::random().to_string());
             (RunId::from(name.clone()), webhook)
         });
+        if !attached.is_empty() {
+            let name = given.id.get_or_insert_with(|| RunId::random().to_string());
+            self.attachments.give(&attached, (name.as_str(), given.thread.as_deref()), self.clock().now())?;
+        }
         let (source, thread, metadata) = (agent.source().to_owned(), given.thread.clone(), metadata_given(&given));
         let (agent, beginning) = (agent.clone(), Beginning { place, about, told, listens });
         let begun =

@@ -23,6 +23,13 @@ impl Runs {
             return Ok(begun);
         }
         wanted.id = name.map(|name| name.to_string());
+        let (attached, had) =
+            (self.attachments.of_fork(&wanted)?, self.attachments.given_to(source.id.as_str(), source.thread())?);
+        if !(attached.is_empty() && had.is_empty()) {
+            let (name, now) = (wanted.id.get_or_insert_with(|| RunId::random().to_string()), self.clock().now());
+            self.attachments.hand_on(&had, (name.as_str(), None), now)?;
+            self.attachments.give(&attached, (name.as_str(), None), now)?;
+        }
         let about = about(&self.agents, &source.header.source, None);
         // Nothing of it is told to others: that would be an act on the world outside.
         let beginning = Beginning { place: self.place()?, about, told: None, listens: false };
@@ -38,7 +45,8 @@ impl Runs {
         if last.as_ref() != Some(run) || matches!(record.status, RunStatus::Running | RunStatus::Interrupted) {
             return Err(Problem::thread_busy(thread, run));
         }
-        let name = if into == thread { once::take_name() } else { None };
+        let attached = self.attachments.of_state(set)?;
+        let mut name = if into == thread { once::take_name() } else { None };
         if let Some(copied) = self.begun_before(name.as_ref()).await? {
             return self.find(copied.run.as_str()).await;
         }
@@ -46,7 +54,15 @@ impl Runs {
         let copied = self.store().last_of_thread(&record.header.source, into).await?;
         match copied.filter(|_| into != thread) {
             Some(copied) => Ok(copied),
-            None => Ok(self.host.copy(&record, into, set, name.as_ref()).await?),
+            None => {
+                let had = self.attachments.given_to(run.as_str(), Some(thread))?;
+                if !(attached.is_empty() && had.is_empty()) {
+                    let (name, now) = (name.get_or_insert_with(RunId::random), self.clock().now());
+                    self.attachments.hand_on(&had, (name.as_str(), Some(into)), now)?;
+                    self.attachments.give(&attached, (name.as_str(), Some(into)), now)?;
+                }
+                Ok(self.host.copy(&record, into, set, name.as_ref()).await?)
+            }
         }
     }
 

@@ -78,6 +78,8 @@ impl Runs {
                 let _alone = self.answers.lock(run).await;
                 let (record, open) = self.host.open_question(run.as_str(), question).await?;
                 by.check(&open.question, &self.groups)?;
+                let attached = self.attachments.of_answer(text)?;
+                self.attachments.give(&attached, (run.as_str(), record.thread()), self.clock().now())?;
                 let about = (run.as_str(), open.question.id.as_str());
                 let group = by.group(&open.question, &self.groups);
                 let given = Given { caller: by.caller(), operator: by.name(), group: group.as_deref() };

@@ -61,7 +61,9 @@ async fn told(server: &Server, record: &RunRecord, after: u64) -> Result<(Vec<St
                 if open.question.callback().is_some() {
                     continue;
                 }
-                let item = InboxItem::of(&summary(record), open.clone(), server.agents(), server.runs().groups());
+                let attachments = server.runs().attachments().shown_in(&open.question)?;
+                let (agents, groups) = (server.agents(), server.runs().groups());
+                let item = InboxItem::of(&summary(record), open.clone(), attachments, agents, groups);
                 ("question.opened", json!(item))
             }
             _ => ("run.ended", json!(RunView::of_record(record, server.agents()))),

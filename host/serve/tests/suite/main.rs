@@ -4,6 +4,7 @@ mod a2a;
 mod access;
 mod agents;
 mod agui;
+mod attachments;
 mod bad_input;
 mod bundles;
 mod changes;
