@@ -110,8 +110,13 @@ impl RunInput {
     }
 }
 
-/// Looks whether the caller gave only values that the graph takes.
+/// Looks whether the caller gave only values that the graph takes and that can be kept.
 pub(crate) fn check_state(graph: &Graph, given: &RunInput) -> Result<(), RunError> {
+    for (key, value) in given.state.iter().chain(&given.variables) {
+        value.check_size().map_err(|problem| {
+            RunError::UnknownState(format!("the value that is given for `{key}` cannot be kept: {problem}"))
+        })?;
+    }
     let declared = |key: &Key| graph.is_open || graph.open_state.contains(key);
     let unknown: Vec<String> =
         given.state.iter().map(|(key, _)| key).filter(|key| !declared(key)).map(|key| key.to_string()).collect();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use hotcell_budget::Account;
-use hotcell_graph::value::{Number, parse_json};
+use hotcell_graph::value::{Number, parse_kept_json};
 use hotcell_graph::{Key, List, Object, Value};
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
 
 /// Reads back what [`encode`] wrote.
 pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
-    let body = parse_json(body).map_err(|error| error.to_string())?;
+    let body = parse_kept_json(body).map_err(|error| error.to_string())?;
     let body = body.as_object().ok_or("the body is not an object")?;
     let text = |name: &str| body.get(name).and_then(Value::as_text).map(str::to_owned);
     let count = || match body.get("number") {

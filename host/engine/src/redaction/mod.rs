@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 
 use hotcell_graph::ir::{Graph, Redacted};
-use hotcell_graph::value::parse_json;
+use hotcell_graph::value::{parse_json, parse_kept_json};
 use hotcell_graph::{Key, Object, State, Value};
 use hotcell_journal::{Completed, Entry, Fact, History, NodeFailure, Question, RunHeader};
 
@@ -407,7 +407,7 @@ impl Replace for Open<'_> {
     fn value(&self, value: &Value, _: Option<&Key>) -> Value {
         match value {
             Value::Text(text) => match self.0.open_whole(text) {
-                Some((Held::Json, json)) => parse_json(&json).unwrap_or_else(|_| value.clone()),
+                Some((Held::Json, json)) => parse_kept_json(&json).unwrap_or_else(|_| value.clone()),
                 Some((Held::Text, held)) => Value::text(held),
                 None => Value::text(self.0.open_within(text)),
             },

@@ -17,7 +17,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
 pub use number::Number;
 pub use object::Object;
-pub use parse::{JsonError, MAX_DEPTH, parse_json};
+pub use parse::{JsonError, MAX_DEPTH, MAX_KEPT_DEPTH, parse_json, parse_kept_json};
 pub use size::{MAX_SIZE, TooLarge};
 
 /// A key of an object or of the state.

@@ -7,6 +7,9 @@ use super::{Key, Number, Value};
 
 /// How deeply lists and objects may be nested in JSON that comes from outside.
 pub const MAX_DEPTH: usize = 128;
+/// How deeply they may be nested in JSON that hotcell itself wrote to keep it: what came from outside, what a graph put around that, and what an
+/// entry of a journal has around it. The parser takes 200.
+pub const MAX_KEPT_DEPTH: usize = 190;
 
 /// Why a text is not JSON that hotcell takes.
 #[derive(Debug, Error, Clone, PartialEq)]
@@ -14,22 +17,31 @@ pub enum JsonError {
     /// Not JSON, or more than one JSON value
     #[error("{0}")]
     Syntax(String),
-    /// Nested deeper than [`MAX_DEPTH`]
-    #[error("nested more than {MAX_DEPTH} levels deep")]
-    TooDeep,
+    /// Nested deeper than this
+    #[error("nested more than {0} levels deep")]
+    TooDeep(usize),
 }
 
 /// Reads exactly one JSON value; white space around it is allowed, anything else is an error.
 /// Of a key that occurs twice in an object the last value counts, as in every JSON reader scripts know.
 pub fn parse_json(text: &str) -> Result<Value, JsonError> {
-    let parsed = JsonValue::parse(text.as_bytes(), false)
-        .map_err(|error| JsonError::Syntax(error.description(text.as_bytes())))?;
-    convert(&parsed, 0)
+    parse(text, MAX_DEPTH)
 }
 
-fn convert(value: &JsonValue<'_>, depth: usize) -> Result<Value, JsonError> {
-    if depth > MAX_DEPTH {
-        return Err(JsonError::TooDeep);
+/// The same for JSON that hotcell itself wrote to keep it, which may be nested up to [`MAX_KEPT_DEPTH`]: whatever could be kept can be read again.
+pub fn parse_kept_json(text: &str) -> Result<Value, JsonError> {
+    parse(text, MAX_KEPT_DEPTH)
+}
+
+fn parse(text: &str, deepest: usize) -> Result<Value, JsonError> {
+    let parsed = JsonValue::parse(text.as_bytes(), false)
+        .map_err(|error| JsonError::Syntax(error.description(text.as_bytes())))?;
+    convert(&parsed, deepest, 0)
+}
+
+fn convert(value: &JsonValue<'_>, deepest: usize, depth: usize) -> Result<Value, JsonError> {
+    if depth > deepest {
+        return Err(JsonError::TooDeep(deepest));
     }
     Ok(match value {
         JsonValue::Null => Value::Null,
@@ -41,12 +53,12 @@ fn convert(value: &JsonValue<'_>, depth: usize) -> Result<Value, JsonError> {
         }
         JsonValue::Str(text) => Value::text(&**text),
         JsonValue::Array(items) => {
-            Value::List(items.iter().map(|item| convert(item, depth + 1)).collect::<Result<_, _>>()?)
+            Value::List(items.iter().map(|item| convert(item, deepest, depth + 1)).collect::<Result<_, _>>()?)
         }
         JsonValue::Object(entries) => Value::Object(
             entries
                 .iter()
-                .map(|(key, value)| Ok((Key::from(&**key), convert(value, depth + 1)?)))
+                .map(|(key, value)| Ok((Key::from(&**key), convert(value, deepest, depth + 1)?)))
                 .collect::<Result<_, JsonError>>()?,
         ),
     })
@@ -83,7 +95,10 @@ mod tests {
     fn depth_is_limited_without_recursion_of_the_host() {
         let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
         assert!(parse_json(&deep(MAX_DEPTH)).is_ok());
-        assert_eq!(parse_json(&deep(MAX_DEPTH + 2)), Err(JsonError::TooDeep));
+        assert_eq!(parse_json(&deep(MAX_DEPTH + 2)), Err(JsonError::TooDeep(MAX_DEPTH)));
         assert!(parse_json(&deep(200_000)).is_err());
+        assert!(parse_kept_json(&deep(MAX_KEPT_DEPTH)).is_ok());
+        assert_eq!(parse_kept_json(&deep(MAX_KEPT_DEPTH + 2)), Err(JsonError::TooDeep(MAX_KEPT_DEPTH)));
+        assert!(parse_kept_json(&deep(200_000)).is_err());
     }
 }

@@ -1,12 +1,13 @@
 //! How large a value is, for those that limit it. Values share what they are made of, so a few lines can make one that would
 //! fill any disk when it is written out.
 
-use super::Value;
+use super::{MAX_KEPT_DEPTH, Value};
 
 /// Bytes that one value may have as JSON, roughly.
 pub const MAX_SIZE: usize = 64 << 20;
-/// How deeply a value may be nested that a graph makes.
-const MAX_NESTING: usize = 256;
+/// How deeply a value may be nested that a graph makes: deeper than one that comes from outside, and no deeper than that an entry around it can be
+/// read again.
+const MAX_NESTING: usize = MAX_KEPT_DEPTH - 30;
 /// Bytes that a value takes beside its texts: quotes, a comma, a number.
 const EACH: usize = 4;
 

@@ -1,6 +1,9 @@
 //! Journals that were changed or cut off behind our back: what is whole is shown, the rest is named, nothing goes on from it.
 
-use hotcell_journal::{Entry, Fact, JournalError, RunId, RunStatus, RunStore, SqliteStore};
+use hotcell_graph::Value;
+use hotcell_journal::{
+    Entry, EntryPath, Fact, JournalError, Question, RunHeader, RunId, RunStatus, RunStore, SqliteStore,
+};
 use rusqlite::Connection;
 
 use crate::support::{Desk, header, turn};
@@ -40,6 +43,31 @@ async fn entries_that_are_not_what_was_written_are_named() {
         assert!(matches!(taken, Some(JournalError::Damaged { .. })), "{change}: {taken:?}");
         assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Interrupted);
     }
+}
+
+/// A list in a list in a list, so many of them.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(Value::Null, |inner, _| Value::List([inner].into_iter().collect()))
+}
+
+#[tokio::test]
+async fn the_deepest_value_that_a_graph_may_write_is_no_damage() {
+    let deepest = (1..).map(nested).take_while(|value| value.check_size().is_ok()).last().expect("some may be written");
+    let mut completed = turn(1);
+    if let Fact::Completed(completed) = &mut completed.fact {
+        completed.writes[0].value = deepest.clone();
+    }
+    let question = Question { context: Some(deepest.clone()), ..Question::default() };
+    let asked = Entry { place: EntryPath::of_turn(2), fact: Fact::Asked { number: 0, question } };
+    let state = Value::Object([("x".into(), deepest)].into_iter().collect());
+    let given = RunHeader { given: [("state".into(), state)].into_iter().collect(), ..header("a") };
+    let desk = Desk::new();
+    let store = desk.store();
+    let writer = store.create(&given, None).await.expect("created");
+    writer.append(vec![completed.clone(), asked.clone()]).await.expect("added");
+    let entries = store.history(writer.run()).await.expect("read").whole().expect("nothing is damaged");
+    assert_eq!(entries[0].fact, Fact::Started(given));
+    assert_eq!(entries[1..], [completed, asked]);
 }
 
 #[tokio::test]
