@@ -3,6 +3,7 @@
 use hotcell_cells::ToolDescription;
 use hotcell_engine::CallError;
 use hotcell_graph::json_schema::JsonSchema;
+use hotcell_graph::value::read_json;
 use hotcell_mcp::{Answer, Asked, Asks, CallContext, Called, CatalogError, OfferedTool};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -119,7 +120,7 @@ impl PluginTool {
 
     /// What it answered, in JSON. An object is also the structured answer, and so is anything that was promised.
     fn answered(&self, text: &str) -> Called {
-        let value = serde_json::from_str::<Value>(text).unwrap_or_else(|_| text.into());
+        let value = read_json(text).unwrap_or_else(|_| text.into());
         let said = match &value {
             Value::String(text) => Called::text(text.clone()),
             _ => Called::text(text),

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hotcell_cells::{Cells, Grants, ScriptCall, StateView, Terms};
 use hotcell_dialects::{Called, ToolMarks};
 use hotcell_engine::{CallError, CallReport, ToolCall};
+use hotcell_graph::value::read_json;
 use hotcell_models::ToolSpec;
 use hotcell_plugins::Settings;
 use indexmap::IndexMap;
@@ -245,7 +246,7 @@ impl PythonTools {
         let Some((loaded, file, function)) = self.find(name) else {
             return CallReport::failed(format!("there is no tool `{name}`"));
         };
-        let mut arguments: Value = match serde_json::from_str(arguments) {
+        let mut arguments = match read_json(arguments) {
             Ok(arguments) => arguments,
             Err(error) => return CallReport::failed(format!("the arguments are not an object: {error}")),
         };

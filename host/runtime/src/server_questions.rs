@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use hotcell_graph::value::read_json;
 use hotcell_mcp::{ClientEvents, Elicited, LogLevel, Progress, ToolInfo};
 use serde_json::{Map, Value};
 
@@ -120,7 +121,7 @@ fn fill(schema: &Value, answer: &str) -> Option<Value> {
         // Whoever says no to something that needs no words says no to it, and does not remark it.
         [(_, field)] if is_remark(schema, field) && yes_or_no(answer) == Some(false) => None,
         [(name, schema)] => Some(Value::Object(Map::from_iter([((*name).clone(), one(schema, answer.trim())?)]))),
-        _ => serde_json::from_str(answer).ok().filter(Value::is_object),
+        _ => read_json(answer).ok().filter(Value::is_object),
     }
 }
 
@@ -142,8 +143,8 @@ fn one(schema: &Value, answer: &str) -> Option<Value> {
         Some("boolean") => Some(Value::Bool(yes_or_no(answer)?)),
         Some("integer") => answer.parse::<i64>().map(Value::from).ok(),
         Some("number") => answer.parse().map(Value::Number).ok(),
-        Some("array") => serde_json::from_str(answer).ok().filter(Value::is_array),
-        Some("object") => serde_json::from_str(answer).ok().filter(Value::is_object),
+        Some("array") => read_json(answer).ok().filter(Value::is_array),
+        Some("object") => read_json(answer).ok().filter(Value::is_object),
         _ => Some(Value::String(answer.to_owned())),
     }
 }

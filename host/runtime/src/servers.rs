@@ -18,6 +18,7 @@ use hotcell_cells::Grants;
 use hotcell_dialects::{DeclaredServer, ServerState};
 use hotcell_engine::{CallError, CallReport, Clock};
 use hotcell_graph::ir::Retry;
+use hotcell_graph::value::read_json;
 use hotcell_mcp::{FailedExchange, McpError, ServerSettings, ToolReply, Transport};
 use hotcell_models::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -310,8 +311,11 @@ impl AgentServers {
         let granted = self.reaching.permissions.grants(&full_name(&reachable.settings), &reachable.grants);
         let granted = granted.map_err(|revoked| failed(revoked.to_string()))?;
         may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(|error| failed(error.to_string()))?;
-        let arguments: Map<String, Value> = serde_json::from_str(arguments)
-            .map_err(|error| failed(format!("the arguments are not an object: {error}")))?;
+        let arguments = match read_json(arguments) {
+            Ok(Value::Object(arguments)) => arguments,
+            Ok(_) => return Err(failed("the arguments are not an object".to_owned())),
+            Err(error) => return Err(failed(format!("the arguments are not an object: {error}"))),
+        };
         let timeout = retry.and_then(|retry| retry.time).unwrap_or(reachable.timeout);
         let mut attempt = 1;
         loop {

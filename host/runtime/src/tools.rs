@@ -8,7 +8,7 @@ use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, Grants, ServiceError, ServiceReply, Services, Terms};
 use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, PortError, ToolCall, Tools};
 use hotcell_graph::json_schema::JsonSchema;
-use hotcell_graph::value::parse_json;
+use hotcell_graph::value::{parse_json, read_json};
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -308,9 +308,7 @@ impl RunServices {
         account.extend(used.iter().map(|(who, usage)| (who.to_owned(), usage.clone())));
         match verdict {
             HookVerdict::Proceed => Ok(None),
-            HookVerdict::Change(event) => {
-                Ok(event.get(what).and_then(|value| serde_json::from_str(&value.to_json()).ok()))
-            }
+            HookVerdict::Change(event) => Ok(event.get(what).map(Value::from)),
             HookVerdict::Refuse(reason) => {
                 Err(ServiceError::Denied(format!("refused at `{}`: {reason}", point.name())))
             }
@@ -397,7 +395,7 @@ impl RunServices {
         });
         if let Some((_, validator)) = schema {
             let text = reply.content.trim().trim_start_matches("```json").trim_matches('`').trim();
-            let value: Value = serde_json::from_str(text)
+            let value = read_json(text)
                 .map_err(|error| ServiceError::Other(format!("the model did not answer JSON: {error}")))?;
             if let Some(problem) = validator.problems(&value, 1).first() {
                 return Err(ServiceError::Other(format!("the model's answer does not fit the schema: {problem}")));
@@ -424,7 +422,7 @@ impl Services for RunServices {
         };
         let plugin = found.registered.plugin.description.name.clone();
         let mut usage = Vec::new();
-        let parsed: Value = serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into());
+        let parsed = read_json(arguments).unwrap_or_else(|_| arguments.into());
         let told = json!({ "tool": name, "arguments": parsed });
         let arguments = match self.tell(HookPoint::BeforeToolCall, told, "arguments", &mut usage).await {
             Ok(None) => arguments.to_owned(),
@@ -450,7 +448,7 @@ impl Services for RunServices {
             other => ServiceError::Other(other.to_string()),
         });
         if let Ok(text) = &result {
-            let answered: Value = serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into());
+            let answered = read_json(text).unwrap_or_else(|_| text.as_str().into());
             let told = json!({ "tool": name, "result": answered });
             match self.tell(HookPoint::AfterToolCall, told, "result", &mut usage).await {
                 Ok(None) => {}

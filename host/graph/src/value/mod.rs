@@ -7,6 +7,7 @@
 mod number;
 mod object;
 mod parse;
+mod plain;
 mod size;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 pub use number::Number;
 pub use object::Object;
 pub use parse::{JsonError, MAX_DEPTH, MAX_KEPT_DEPTH, parse_json, parse_kept_json};
+pub use plain::read_json;
 pub use size::{MAX_SIZE, TooLarge};
 
 /// A key of an object or of the state.

@@ -1,5 +1,5 @@
 //! Whether every member of a JSON text is there once. Programs differ in which of two they take: what a gateway looks at may be the one, and
-//! what is done here the other.
+//! what is done here the other. For the same reason no member has a name that means something to the library alone which reads it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,6 +7,10 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::problem::shown;
+
+/// How names begin that `serde_json` does not take for names: a member called `$serde_json::private::RawValue` has it read more JSON in the text
+/// that is its value, as deeply nested as that is.
+const OF_THE_LIBRARY: &str = "$serde_json::private::";
 
 /// A value all members of which have different names.
 pub(super) struct Distinct;
@@ -58,6 +62,9 @@ impl<'de> Visitor<'de> for Look {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Distinct, A::Error> {
         let mut names: HashSet<String> = HashSet::new();
         while let Some(name) = members.next_key::<String>()? {
+            if name.starts_with(OF_THE_LIBRARY) {
+                return Err(A::Error::custom(format!("`{}` cannot be the name of a member", shown(&name))));
+            }
             if names.contains(&name) {
                 return Err(A::Error::custom(format!("`{}` is there twice", shown(&name))));
             }
@@ -80,6 +87,13 @@ mod tests {
         }
         for bad in [r#"{"a": 1, "a": 1}"#, r#"{"b": [{"a": 1, "b": 2, "\u0061": 3}]}"#] {
             assert!(problem(bad).is_some_and(|said| said.contains("`a` is there twice")), "{bad}");
+        }
+        for bad in [
+            r#"{"$serde_json::private::RawValue": "{\"a\": 1, \"a\": 2}"}"#,
+            r#"{"a": [{"\u0024serde_json::private::RawValue": "[]"}]}"#,
+            r#"{"a": 1, "$serde_json::private::Number": "1"}"#,
+        ] {
+            assert!(problem(bad).is_some_and(|said| said.contains("cannot be the name of a member")), "{bad}");
         }
     }
 }

@@ -25,12 +25,16 @@ async fn everything_that_is_not_answered_is_a_problem() {
             problem(desk.client.post(&run).header("content-type", "application/json").body(body.to_owned())).await;
         assert_eq!(refused["status"], 400, "{refused}");
     }
-    for body in [r#"{"input":"x","input":"y"}"#, r#"{"input":{"a":[{"b":1,"b":1}]}}"#] {
+    for (body, said) in [
+        (r#"{"input":"x","input":"y"}"#, "is there twice"),
+        (r#"{"input":{"a":[{"b":1,"b":1}]}}"#, "is there twice"),
+        (r#"{"input":{"$serde_json::private::RawValue":"[1]"}}"#, "cannot be the name of a member"),
+    ] {
         let refused = problem(desk.client.post(&run).header("content-type", "application/json").body(body)).await;
-        assert!(refused["status"] == 400 && refused.to_string().contains("is there twice"), "{refused}");
+        assert!(refused["status"] == 400 && refused.to_string().contains(said), "{refused}");
         let mcp = format!("{}/mcp", desk.url);
         let refused = problem(desk.client.post(mcp).header("content-type", "application/json").body(body)).await;
-        assert!(refused["status"] == 400 && refused.to_string().contains("is there twice"), "{refused}");
+        assert!(refused["status"] == 400 && refused.to_string().contains(said), "{refused}");
     }
     let bytes = desk.client.post(&run).header("content-type", "application/json").body(vec![0xff, 0xfe, b'{', b'}']);
     assert_eq!(problem(bytes).await["status"], 400);
