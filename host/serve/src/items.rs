@@ -14,6 +14,8 @@ pub(crate) const MOST_ITEMS: i64 = 100_000;
 pub(crate) const MOST_BYTES: i64 = 256 << 20;
 /// Items that are looked at before others may use the file. (The table `kept` says how many there are, and how many bytes.)
 const PAGE: usize = 500;
+/// Bytes of their values, which take many times as much memory when they are looked at.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// An item.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,16 +96,7 @@ impl Store {
         let (mut found, mut left_out) = (0, 0);
         let (mut namespace, mut key) = (String::new(), String::new());
         while found < wanted.limit {
-            let page: Vec<Item> = self.scan(|connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "SELECT {ITEM} FROM items WHERE (namespace, key) > (?1, ?2)
-                             AND (?3 = '' OR namespace = ?3 OR (namespace >= ?3 || '.' AND namespace < ?3 || '/'))
-                         ORDER BY namespace, key LIMIT ?4"
-                    ))?
-                    .query_map(params![namespace, key, wanted.prefix, PAGE as i64], item)?
-                    .collect()
-            })?;
+            let page = self.page_of_items(&wanted.prefix, &namespace, &key)?;
             let Some(last) = page.last() else { break };
             (namespace, key) = (last.namespace.clone(), last.key.clone());
             for item in page.into_iter().filter(fits) {
@@ -116,6 +109,26 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// The items after the one of this namespace and key whose namespace begins like this; some of them, if there are any.
+    fn page_of_items(&self, prefix: &str, namespace: &str, key: &str) -> Result<Vec<Item>, StoreError> {
+        self.scan(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {ITEM} FROM items WHERE (namespace, key) > (?1, ?2)
+                     AND (?3 = '' OR namespace = ?3 OR (namespace >= ?3 || '.' AND namespace < ?3 || '/'))
+                 ORDER BY namespace, key LIMIT ?4"
+            ))?;
+            let mut rows = statement.query(params![namespace, key, prefix, PAGE as i64])?;
+            let (mut page, mut bytes) = (Vec::new(), 0);
+            while bytes < PAGE_BYTES
+                && let Some(row) = rows.next()?
+            {
+                bytes += row.get_ref(2)?.as_str()?.len();
+                page.push(item(row)?);
+            }
+            Ok(page)
+        })
     }
 
     /// The namespaces that have items and that are `wanted`, each once, in their order.
@@ -191,6 +204,24 @@ mod tests {
         store.delete_item("a", "1").expect("gone");
         assert!(store.item("a", "1").expect("read").is_none());
         assert!(store.put_item("a", "2", &value(1)).expect("kept"), "there is room again");
+    }
+
+    #[test]
+    fn of_long_values_few_are_looked_at_together_and_all_are_found() {
+        let store = Store::open(None).expect("opened");
+        let value = object(json!({ "v": "x".repeat(256 << 10) }));
+        for number in 0..20 {
+            assert!(store.put_item("a", &format!("{number:02}"), &value).expect("kept"));
+        }
+        assert_eq!(store.page_of_items("", "", "").expect("read").len(), 4);
+        let wanted = Wanted { prefix: String::new(), filter: Object::new(), limit: 100, offset: 0 };
+        let mut keys = Vec::new();
+        let mut take = |item: Item| {
+            keys.push(item.key);
+            Ok::<(), StoreError>(())
+        };
+        store.items(&wanted, &mut take).expect("read");
+        assert_eq!(keys, (0..20).map(|number| format!("{number:02}")).collect::<Vec<_>>());
     }
 
     #[test]
