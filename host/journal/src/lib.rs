@@ -26,8 +26,8 @@ pub use entry::{ClientCall, Completed, Entry, Fact, Question, RunHeader, Write};
 pub use ids::{EntryPath, RunId};
 pub use memory::MemoryStore;
 pub use projection::{
-    CALLBACK, CallbackState, NodeFailure, OpenQuestion, RunStatus, callback_arrived, callback_of, callback_state,
-    failures, open_questions,
+    Asking, CALLBACK, CallbackState, NodeFailure, OpenQuestion, RunStatus, callback_arrived, callback_of,
+    callback_state, failures, open_questions,
 };
 
 pub use sqlite::SqliteStore;

@@ -143,8 +143,19 @@ pub struct OpenQuestion {
 /// The questions among `entries` that wait for an answer: whose time is not over, and whose turn is not done. Those of the oldest turn first. Parts of a turn that run side by
 /// side are in the order of their places, whichever of them asked first.
 pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
-    let mut open: Vec<OpenQuestion> = Vec::new();
-    for entry in entries {
+    let mut asking = Asking::default();
+    entries.iter().for_each(|entry| asking.add(entry));
+    asking.open()
+}
+
+/// The [`open_questions`] of a run whose entries are read one after the other, so that no more of them than the questions is kept.
+#[derive(Debug, Default)]
+pub struct Asking(Vec<OpenQuestion>);
+
+impl Asking {
+    /// The next entry.
+    pub fn add(&mut self, entry: &Entry) {
+        let Asking(open) = self;
         match &entry.fact {
             Fact::Asked { number, question } => {
                 let question = Question { id: format!("{}:{number}", entry.place), ..question.clone() };
@@ -159,17 +170,22 @@ pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
             _ => {}
         }
     }
-    let mut turns: Vec<Option<u64>> = Vec::new();
-    for asked in &open {
-        if !turns.contains(&asked.place.turn()) {
-            turns.push(asked.place.turn());
+
+    /// What waits for an answer after the entries so far.
+    pub fn open(self) -> Vec<OpenQuestion> {
+        let Asking(mut open) = self;
+        let mut turns: Vec<Option<u64>> = Vec::new();
+        for asked in &open {
+            if !turns.contains(&asked.place.turn()) {
+                turns.push(asked.place.turn());
+            }
         }
+        open.sort_by_cached_key(|asked| {
+            let turn = turns.iter().position(|turn| *turn == asked.place.turn());
+            (turn, asked.place.order(), asked.number)
+        });
+        open
     }
-    open.sort_by_cached_key(|asked| {
-        let turn = turns.iter().position(|turn| *turn == asked.place.turn());
-        (turn, asked.place.order(), asked.number)
-    });
-    open
 }
 
 /// How a run stands with what is to come by a callback.

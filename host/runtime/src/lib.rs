@@ -94,7 +94,7 @@ pub use hotcell_engine::{
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_journal::{
-    Census, ClientCall, Completed, Entry, EntryPage, EntryPath, Fact, History, JournalError, NodeFailure,
+    Asking, Census, ClientCall, Completed, Entry, EntryPage, EntryPath, Fact, History, JournalError, NodeFailure,
     NumberedEntry, OpenQuestion, PruneReport, Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus,
     RunStore, RunSummary, SqliteStore, Write, callback_of, failures, open_questions,
 };

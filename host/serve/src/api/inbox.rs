@@ -2,7 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use hotcell_runtime::{OpenQuestion, RunQuery, RunStatus, open_questions};
+use hotcell_runtime::{OpenQuestion, RunQuery, RunStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::listed::MOST_BYTES;
 use super::params::Query;
-use super::{agents, extract};
+use super::{agents, extract, reading};
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::input::answer_text;
@@ -66,9 +66,8 @@ async fn inbox(
     let page = server.runs().store().list(&wanted).await?;
     let (mut items, mut left) = (Vec::new(), MOST_BYTES);
     for (number, run) in page.runs.iter().enumerate() {
-        let open = open_questions(&server.runs().store().history(&run.id).await?.entries);
         let mut asked = Vec::new();
-        for open in open.into_iter().filter(is_wanted) {
+        for open in reading::open_questions(&server, &run.id).await?.into_iter().filter(is_wanted) {
             let attachments = server.runs().attachments().shown_in(&open.question)?;
             asked.push(InboxItem::of(run, open, attachments, server.agents(), groups));
         }

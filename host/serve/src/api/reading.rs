@@ -1,6 +1,6 @@
 //! The entries of a run, a few at a time: each may have megabytes, and a run has any number of them.
 
-use hotcell_runtime::{NumberedEntry, RunId};
+use hotcell_runtime::{Asking, JournalError, NumberedEntry, OpenQuestion, RunId};
 
 use crate::problem::Problem;
 use crate::state::Server;
@@ -28,6 +28,31 @@ pub(super) async fn each(
         }
         if is_last {
             return Ok(());
+        }
+        // Others want to be served, too.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The questions of a run that wait for an answer; of one that is damaged, those that can be read.
+pub(super) async fn open_questions(server: &Server, run: &RunId) -> Result<Vec<OpenQuestion>, Problem> {
+    let store = server.runs().store();
+    let (mut asking, mut after) = (Asking::default(), 0);
+    loop {
+        let entries = match store.entries(run, after, AT_ONCE).await {
+            Ok(page) => page.entries,
+            Err(JournalError::Damaged { .. }) => {
+                return Ok(hotcell_runtime::open_questions(&store.history(run).await?.entries));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let is_last = entries.len() < AT_ONCE;
+        for numbered in entries {
+            after = numbered.number;
+            asking.add(&numbered.entry);
+        }
+        if is_last {
+            return Ok(asking.open());
         }
         // Others want to be served, too.
         tokio::task::yield_now().await;

@@ -62,6 +62,31 @@ async fn of_many_answers_one_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_after_many_entries_is_in_the_inbox() {
+    let node = |number: usize| {
+        let next = if number == 9 { "done".to_owned() } else { format!("q{}", number + 1) };
+        format!(
+            "  q{number}: {{ type: input, question: Q{number}, state_updates: {{ a: \"{{{{input}}}}\" }}, next: {next} }}\n"
+        )
+    };
+    let nodes: String = (0..=9).map(node).collect();
+    let graph = format!("name: many\nstart: q0\nnodes:\n{nodes}  done: {{ type: end, output: \"{{{{a}}}}\" }}\n");
+    let desk = Desk::with(&[("many/graph.yaml", graph.as_str())]).await;
+    let run = desk.begin(json!({})).await;
+    for number in 0..=9 {
+        let result = ok(desk.get(&format!("/runs/{run}/wait"))).await;
+        let inbox = ok(desk.get("/inbox")).await;
+        let items = inbox["items"].as_array().expect("a list");
+        assert_eq!((items.len(), &items[0]["message"]), (1, &json!(format!("Q{number}"))), "{inbox}");
+        assert_eq!(items[0]["id"], result["questions"][0]["id"]);
+        ok(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": "x" }))).await;
+    }
+    assert_eq!(ok(desk.get(&format!("/runs/{run}/wait"))).await["output"], "x");
+    // Of the last questions, what is read first says nothing.
+    assert!(desk.kinds(&run).await.len() > 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn several_questions_are_told_apart() {
     let desk = Desk::with(&[TWO]).await;
     let result = ok(desk.post("/runs/wait", json!({ "input": "x" }))).await;
