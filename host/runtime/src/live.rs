@@ -175,7 +175,8 @@ impl Looked {
             }
             return;
         }
-        if depth == 0 {
+        // Agents are not looked for behind links, which may lead anywhere; a path that was named is followed.
+        if depth == 0 || (may_be_link && depth < DEPTH) {
             return;
         }
         self.watch(path);
@@ -216,6 +217,11 @@ mod tests {
             std::fs::write(place.join(file), file).expect("written");
         }
         std::os::unix::fs::symlink(place.join("elsewhere/y"), root.join("a/y")).expect("linked");
+        // Neither is a link to a folder followed, nor a link that leads around in a circle.
+        std::fs::create_dir(place.join("beside")).expect("made");
+        std::fs::write(place.join("beside/z"), "z").expect("written");
+        std::os::unix::fs::symlink(place.join("beside"), root.join("a/beside")).expect("linked");
+        std::os::unix::fs::symlink(&place, root.join("around")).expect("linked");
         let names = |looked: &Looked| -> Vec<PathBuf> { looked.files.iter().map(|(file, ..)| file.clone()).collect() };
 
         let looked = Looked::at(std::slice::from_ref(&root));
@@ -226,6 +232,10 @@ mod tests {
         std::fs::write(place.join("elsewhere/y"), "another length").expect("written");
         assert_ne!(Looked::at(std::slice::from_ref(&root)).files, looked.files);
 
+        // What is named may be a link.
+        std::os::unix::fs::symlink(&root, place.join("named")).expect("linked");
+        let named = Looked::at(&[place.join("named")]);
+        assert_eq!(names(&named), [place.join("named/a/graph.yaml"), place.join("named/a/y")]);
         let one = Looked::at(&[root.join("a/graph.yaml")]);
         assert_eq!((names(&one), one.folders), (vec![root.join("a/graph.yaml")], [root.join("a")].into()));
         // Folders without files cost time, too.
