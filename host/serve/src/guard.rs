@@ -16,6 +16,7 @@ use http::header::{
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
+use crate::access::audit::Audited;
 use crate::access::{Asker, Caller, Identity};
 use crate::api::params::means_nothing;
 use crate::log;
@@ -39,6 +40,7 @@ pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> R
     if let Some(NamedMesh(name)) = request.extensions().get() {
         path = format!("{MESHES}{name}{path}");
     }
+    let asked = Audited::new(&method, path, request.uri().query());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let needs = match check(&server, &request) {
         Ok(needs) => needs,
@@ -51,7 +53,7 @@ pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> R
         Err(refused) => {
             let (caller, problem) = *refused;
             let response = problem.into_response();
-            server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
+            server.access().audit.note(&caller, server.tenant(), &asked, response.status());
             return response;
         }
     };
@@ -66,7 +68,7 @@ pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> R
         Ok(share) => share,
         Err(problem) => {
             let response = problem.into_response();
-            server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
+            server.access().audit.note(&caller, server.tenant(), &asked, response.status());
             return response;
         }
     };
@@ -74,7 +76,7 @@ pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> R
     request.extensions_mut().insert(Asker::of(&caller, &identity));
     request.extensions_mut().insert(caller.clone());
     let gone = StatusCode::from_u16(GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT);
-    let mut noted = Noted { server: &server, caller: &caller, method: &method, path: &path, status: gone };
+    let mut noted = Noted { server: &server, caller: &caller, asked: &asked, status: gone };
     let response = next.run(request).await;
     noted.status = response.status();
     // A stream takes its place until it ends.
@@ -88,15 +90,14 @@ const GONE: u16 = 499;
 struct Noted<'a> {
     server: &'a Server,
     caller: &'a Caller,
-    method: &'a Method,
-    path: &'a str,
+    asked: &'a Audited,
     status: StatusCode,
 }
 
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
         let server = self.server;
-        server.access().audit.note(self.caller, server.tenant(), self.method, self.path, self.status);
+        server.access().audit.note(self.caller, server.tenant(), self.asked, self.status);
     }
 }
 

@@ -22,6 +22,9 @@ const UNKNOWN_LINES: u32 = 1;
 /// Characters of a path that are written down: all of one that has a route, so that it says what it was about.
 const MOST_OF_PATH: usize = 2048;
 
+/// What says in an address that a run ends when the connection of whoever follows it breaks.
+pub(crate) const CANCELS: &str = "cancel_on_disconnect";
+
 /// Where what was asked is written down. Bodies are not.
 pub(crate) struct Audit(Option<Log>);
 
@@ -68,6 +71,24 @@ struct Line<'a> {
     left_out: Option<u64>,
 }
 
+/// What was asked.
+pub(crate) struct Audited {
+    method: Method,
+    path: String,
+    /// Whether it changes nothing
+    reads: bool,
+}
+
+impl Audited {
+    /// Something that was asked at a path. Whoever follows a run may have it end with their connection (`query`), whatever the method is.
+    pub(crate) fn new(method: &Method, path: String, query: Option<&str>) -> Self {
+        let mut query = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        let ends = query.any(|(name, _)| name == CANCELS);
+        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !ends;
+        Audited { method: method.clone(), path, reads }
+    }
+}
+
 impl Audit {
     /// Opens the file to add to it, and makes it if it is not there; without a path, nothing is written down.
     pub(crate) fn open(path: Option<&Path>) -> std::io::Result<Self> {
@@ -81,19 +102,12 @@ impl Audit {
     }
 
     /// Writes down a request that changed something, or that was refused to whoever sent it.
-    pub(crate) fn note(
-        &self,
-        caller: &Caller,
-        tenant: Option<&TenantName>,
-        method: &Method,
-        path: &str,
-        status: StatusCode,
-    ) {
+    pub(crate) fn note(&self, caller: &Caller, tenant: Option<&TenantName>, asked: &Audited, status: StatusCode) {
         let Audit(Some(log)) = self else { return };
-        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let Audited { method, path, reads } = asked;
         let is_refused =
             matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
-        if reads && !is_refused {
+        if *reads && !is_refused {
             return;
         }
         let left_out = if *caller == Caller::Unknown {
@@ -135,6 +149,30 @@ impl Audit {
 mod tests {
     use super::*;
 
+    fn asked(method: Method, path: &str, query: Option<&str>) -> Audited {
+        Audited::new(&method, path.to_owned(), query)
+    }
+
+    #[test]
+    fn who_only_looks_has_no_line_and_who_may_end_a_run_has_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&file)).expect("opened");
+        for (method, query, is_noted) in [
+            (Method::GET, None, false),
+            (Method::GET, Some("stream_mode=values"), false),
+            (Method::GET, Some("stream_mode=values&cancel_on_disconnect=true"), true),
+            (Method::HEAD, Some("cancel%5Fon_disconnect=1"), true),
+            (Method::POST, None, true),
+        ] {
+            let before = std::fs::read_to_string(&file).expect("read").lines().count();
+            let asked = asked(method, "/threads/t/runs/r/stream", query);
+            audit.note(&Caller::Key("a".to_owned()), None, &asked, StatusCode::OK);
+            let lines = std::fs::read_to_string(&file).expect("read").lines().count();
+            assert_eq!(lines - before, usize::from(is_noted), "{query:?}");
+        }
+    }
+
     #[test]
     fn whoever_is_unknown_does_not_decide_how_large_the_file_becomes() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -142,13 +180,13 @@ mod tests {
         let audit = Audit::open(Some(&file)).expect("opened");
         let lines = || std::fs::read_to_string(&file).expect("read").lines().count();
         for _ in 0..1_000 {
-            audit.note(&Caller::Unknown, None, &Method::GET, "/runs", StatusCode::UNAUTHORIZED);
+            audit.note(&Caller::Unknown, None, &asked(Method::GET, "/runs", None), StatusCode::UNAUTHORIZED);
         }
         let of_unknown = lines();
         // One a second: however long this machine takes for that, it is no line for each.
         assert!((1..500).contains(&of_unknown), "{of_unknown}");
         for _ in 0..20 {
-            audit.note(&Caller::Key("a".to_owned()), None, &Method::POST, "/runs", StatusCode::OK);
+            audit.note(&Caller::Key("a".to_owned()), None, &asked(Method::POST, "/runs", None), StatusCode::OK);
         }
         assert_eq!(lines() - of_unknown, 20, "those who are known have a line each");
     }
@@ -159,7 +197,7 @@ mod tests {
         let file = folder.path().join("audit.jsonl");
         let audit = Audit::open(Some(&file)).expect("opened");
         let path = format!("/threads/{}/runs/one/cancel", "t".repeat(128));
-        audit.note(&Caller::Key("a".to_owned()), None, &Method::POST, &path, StatusCode::OK);
+        audit.note(&Caller::Key("a".to_owned()), None, &asked(Method::POST, &path, None), StatusCode::OK);
         assert!(std::fs::read_to_string(&file).expect("read").contains(&path));
     }
 }

@@ -17,6 +17,7 @@ use super::interrupts::{self, Interrupt};
 use super::modes::Mode;
 use super::stream::Shape;
 use crate::access::Asker;
+use crate::access::audit::CANCELS;
 use crate::answerer::Answerer;
 use crate::api::cancel::Ending;
 use crate::api::event_stream::{Seen, follow, seen, sse};
@@ -361,7 +362,7 @@ async fn join_stream(
     }
     let modes = query.text("stream_mode").filter(|modes| !modes.is_empty());
     let modes = modes.map_or_else(|| Ok(vec![Mode::Values]), |modes| Mode::all_named(&modes));
-    let cancels = query.flag("cancel_on_disconnect")?;
+    let cancels = query.flag(CANCELS)?;
     query.end()?;
     let record = run_of(&server, &thread, &run).await?;
     match seen(&server, &record, &headers, None).await? {
