@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::{Extension, Json};
 use hotcell_runtime::{
-    Entry, Fact, ForkOrigin, ForkRequest, OpenQuestion, Outward, Question, RevisionChoice, RunDiff, Spent,
+    Entry, Fact, ForkOrigin, ForkRequest, OpenQuestion, Outward, Question, RevisionChoice, RunDiff, RunId, Spent,
     open_questions, value,
 };
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use super::extract;
 use super::inbox::operator;
 use super::new_run::located;
 use super::params::{Query, bad};
+use super::reading;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::decisions::Given;
@@ -77,7 +78,7 @@ struct ForkCreate {
     answer: Option<Value>,
     /// The question, if several are open
     question_id: Option<String>,
-    /// Who answers, where the question is for certain people
+    /// Who answers, where the question is for certain people; also who sets values after such a question
     operator_id: Option<String>,
     /// The model that is asked in the place of every other one, as `provider:model`
     model: Option<String>,
@@ -118,10 +119,21 @@ fn open_at(entries: &[Entry], at: u64) -> Vec<OpenQuestion> {
     open_questions(first)
 }
 
+/// Refuses to set what somebody was asked before that entry to whoever may not answer it: a no would become a yes.
+async fn may_set(server: &Server, run: &RunId, at: u64, by: Answerer<'_>) -> Result<(), Problem> {
+    let groups = server.runs().groups();
+    reading::each(server, run, at, |numbered| match numbered.entry.fact {
+        // What was granted is no part of the state.
+        Fact::Asked { question, .. } if question.denial.is_none() => by.check(&question, groups),
+        _ => Ok(()),
+    })
+    .await
+}
+
 /// Fork a run: begin another one that has its first entries, goes on from there, and may differ
 ///
 /// What lies before is not done again. What would act on the world outside is withheld and listed, unless it is allowed. Nothing of
-/// the run itself is changed. A fork with an `answer` needs the role `answer`, too.
+/// the run itself is changed. A fork with an `answer` needs the role `answer`, too, as does one with `set` after somebody was asked.
 #[utoipa::path(
     post, path = "/runs/{run_id}/fork", tag = "Runs", security(("key" = ["operate"])),
     params(("run_id" = String, Path, description = "The run")),
@@ -133,10 +145,15 @@ async fn fork(
     Path(run): Path<String>,
     extract::Json(wanted): extract::Json<ForkCreate>,
 ) -> Result<Response, Problem> {
-    if wanted.answer.is_none() && wanted.operator_id.is_some() {
+    let sets = wanted.set.as_ref().is_some_and(|set| !set.is_empty());
+    if wanted.answer.is_none() && !sets && wanted.operator_id.is_some() {
         return Err(Problem::unprocessable("`operator_id` says who answers; give the `answer`, too"));
     }
     let source = server.runs().find(&run).await?;
+    if sets {
+        let by = Answerer::of(&caller).named(wanted.operator_id.as_deref()).by_hand();
+        may_set(&server, &source.id, wanted.at, by).await?;
+    }
     let mut decision = None;
     if let Some(answer) = &wanted.answer {
         // A fork that may act outside would otherwise be a way around whoever is to be asked.

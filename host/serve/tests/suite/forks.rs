@@ -253,3 +253,25 @@ async fn an_answer_of_a_fork_is_given_by_whoever_may_answer() {
     ok(fork(&[Role::Operate], json!({ "at": at }))).await;
     ok(fork(&[Role::Operate, Role::Answer], answered())).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_was_asked_is_set_by_whoever_may_answer_it() {
+    let desk = Desk::with(&[ASK]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    ok(desk.post(&format!("/runs/{run}/answers"), json!({ "answer": "me" }))).await;
+    desk.stands(&run, "completed").await;
+    let at = entry(&desk, &run, "completed@1").await;
+    let fork =
+        |roles: &[Role], body: Value| desk.post(&format!("/runs/{run}/fork"), body).bearer_auth(key(&desk, roles));
+    let set = || json!({ "at": at, "set": { "name": "you" }, "allow_effects": ["http"] });
+    for body in [set(), json!({ "at": at, "set": { "name": "you" } })] {
+        assert_eq!(problem(fork(&[Role::Operate], body)).await["status"], 403);
+    }
+    let forked = ok(fork(&[Role::Operate, Role::Answer], set())).await;
+    let forked = forked["run_id"].as_str().expect("a name");
+    let wait = desk.get(&format!("/runs/{forked}/wait")).bearer_auth(key(&desk, &[Role::Operate]));
+    assert_eq!(ok(wait).await["output"], "hello you");
+    // As it was answered, it goes on for whoever may fork.
+    ok(fork(&[Role::Operate], json!({ "at": at, "set": {} }))).await;
+}
