@@ -1,6 +1,6 @@
 //! Posting what is to be told, until it is taken.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -11,7 +11,7 @@ use hotcell_runtime::{RunId, WebCall};
 use url::Url;
 
 use super::Webhooks;
-use super::store::Post;
+use super::store::{AtOnce, Post};
 use super::tell::tell;
 use crate::post::{Failed, posted};
 use crate::state::Server;
@@ -30,14 +30,17 @@ const PAUSES: [Duration; 8] = [
 ];
 /// How long a server may take to answer.
 const WITHIN: Duration = Duration::from_secs(15);
-/// Posts that are under way at a time, and those of them to one address.
-const AT_ONCE: usize = 32;
-const TO_ONE: usize = 4;
+/// Posts that are under way at a time, and those of them to one server and to one address.
+const AT_ONCE: AtOnce = AtOnce { all: 32, to_server: 16, to_address: 4 };
+/// Posts that are looked at for that, some of which may be under way.
+const LOOKED_AT: AtOnce = AtOnce { all: 128, to_server: 64, to_address: AT_ONCE.to_address };
 /// How long to wait before the file is looked at again, when it could not be used.
 const AGAIN: Duration = Duration::from_secs(10);
 /// How `410 Gone` says that nobody wants it any more.
 const GONE: u16 = 410;
 
+/// The server and the address of each post that is under way, by its id.
+type UnderWay = HashMap<String, (String, String)>;
 type Sending = BoxFuture<'static, (Post, Result<(), Failed>)>;
 
 /// Tells what becomes of runs until the server closes.
@@ -56,7 +59,7 @@ async fn work(server: &Server) {
         forget(server, run).await;
     }
     let mut sending: FuturesUnordered<Sending> = FuturesUnordered::new();
-    let mut under_way: HashMap<String, HashSet<String>> = HashMap::new();
+    let mut under_way = UnderWay::new();
     loop {
         for run in server.runs().news().take() {
             note(server, &run).await;
@@ -78,10 +81,7 @@ async fn work(server: &Server) {
             () = server.runs().news().more() => {}
             () = due => {}
             Some((post, result)) = sending.next(), if !sending.is_empty() => {
-                if let Some(ids) = under_way.get_mut(&post.url) {
-                    ids.remove(&post.id);
-                }
-                under_way.retain(|_, ids| !ids.is_empty());
+                under_way.remove(&post.id);
                 if let Err(error) = done(server, &post, result) {
                     tracing::error!(target: "hotcell::serve", %error, "that something was told cannot be kept");
                 }
@@ -111,12 +111,18 @@ async fn forget(server: &Server, run: &RunId) {
 fn begin(
     server: &Server,
     sending: &mut FuturesUnordered<Sending>,
-    under_way: &mut HashMap<String, HashSet<String>>,
+    under_way: &mut UnderWay,
 ) -> Result<Option<Duration>, StoreError> {
     let now = server.clock().now();
-    for post in server.store().due_posts(now, AT_ONCE * TO_ONE, TO_ONE)? {
-        let to_it = under_way.entry(post.url.clone()).or_default();
-        if sending.len() < AT_ONCE && to_it.len() < TO_ONE && to_it.insert(post.id.clone()) {
+    for post in server.store().due_posts(now, LOOKED_AT)? {
+        let to_server = under_way.values().filter(|(server, _)| *server == post.server).count();
+        let to_address = under_way.values().filter(|(_, url)| *url == post.url).count();
+        let has_room = under_way.len() < AT_ONCE.all
+            && to_server < AT_ONCE.to_server
+            && to_address < AT_ONCE.to_address
+            && !under_way.contains_key(&post.id);
+        if has_room {
+            under_way.insert(post.id.clone(), (post.server.clone(), post.url.clone()));
             let server = server.clone();
             sending.push(Box::pin(async move {
                 let result = send(&server, &post).await;

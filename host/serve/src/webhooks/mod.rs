@@ -114,7 +114,9 @@ impl Webhooks {
 
     /// Has it told what becomes of a run after so many entries: none of one that is to begin.
     pub(crate) fn watch(&self, run: &RunId, url: Option<&str>, after: u64) -> Result<(), StoreError> {
-        for url in url.into_iter().chain(self.all.as_ref().map(Url::as_str)) {
+        // Written in one way, so that it is seen which of them lead to the same server.
+        let url = url.map(|url| Url::parse(url).map_or_else(|_| url.to_owned(), String::from));
+        for url in url.as_deref().into_iter().chain(self.all.as_ref().map(Url::as_str)) {
             self.store.watch(run.as_str(), url, after)?;
         }
         Ok(())

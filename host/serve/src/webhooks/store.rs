@@ -2,12 +2,24 @@
 
 use std::time::SystemTime;
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::store::{Store, StoreError, microseconds};
 
 /// Posts that are kept until they are taken. Beyond that, further ones are lost, and the log says so.
 const MOST: i64 = 100_000;
+/// How many of them may be for one server: one that takes nothing does not take the room of all others.
+const MOST_TO_ONE: i64 = MOST / 2;
+/// The server of an address, as far as it tells one from another: addresses are kept as a [`url::Url`] writes them.
+const SERVER: &str = "substr(url, 1, instr(substr(url, 9), '/') + 7)";
+
+/// How many posts are begun together: of all, to one server and to one address.
+#[derive(Clone, Copy)]
+pub(super) struct AtOnce {
+    pub(super) all: usize,
+    pub(super) to_server: usize,
+    pub(super) to_address: usize,
+}
 
 /// Whom it is told what becomes of a run.
 pub(super) struct Watched {
@@ -20,6 +32,8 @@ pub(super) struct Watched {
 pub(super) struct Post {
     pub(super) id: String,
     pub(super) url: String,
+    /// What its address has in common with others of the same server
+    pub(super) server: String,
     pub(super) body: String,
     /// How often it was sent
     pub(super) attempts: u32,
@@ -71,7 +85,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         self.with(|connection| {
             let waiting: i64 = connection.query_row("SELECT count(*) FROM posts", [], |row| row.get(0))?;
-            let has_room = waiting < MOST;
+            // Only where it may be too many they are counted one by one.
+            let has_room = waiting < MOST_TO_ONE || (waiting < MOST && waiting_for(connection, url)? < MOST_TO_ONE);
             for body in bodies.iter().filter(|_| has_room) {
                 let id: u128 = rand::random();
                 connection
@@ -91,20 +106,25 @@ impl Store {
         })
     }
 
-    /// Posts whose time has come, the oldest first, and so many at most to one address: what is not taken there hides no others.
-    pub(super) fn due_posts(&self, now: SystemTime, most: usize, to_one: usize) -> Result<Vec<Post>, StoreError> {
+    /// Posts whose time has come, the oldest first, and so many at most to one address and to one server: what is not taken there hides no
+    /// others.
+    pub(super) fn due_posts(&self, now: SystemTime, most: AtOnce) -> Result<Vec<Post>, StoreError> {
+        let AtOnce { all, to_server, to_address } = most;
         self.read(|connection| {
             connection
-                .prepare_cached(
-                    "SELECT id, url, body, attempts FROM posts WHERE number IN (
+                .prepare_cached(&format!(
+                    "SELECT id, url, {SERVER}, body, attempts FROM posts WHERE number IN (
                          SELECT number FROM (
-                             SELECT number, row_number() OVER (PARTITION BY url ORDER BY due, number) AS place
-                             FROM posts WHERE due <= ?1
-                         ) WHERE place <= ?3
-                     ) ORDER BY due, number LIMIT ?2",
-                )?
-                .query_map(params![microseconds(now), most as i64, to_one as i64], |row| {
-                    Ok(Post { id: row.get(0)?, url: row.get(1)?, body: row.get(2)?, attempts: row.get(3)? })
+                             SELECT number, row_number() OVER (PARTITION BY {SERVER} ORDER BY due, number) AS of_server FROM (
+                                 SELECT number, url, due, row_number() OVER (PARTITION BY url ORDER BY due, number) AS place
+                                 FROM posts WHERE due <= ?1
+                             ) WHERE place <= ?4
+                         ) WHERE of_server <= ?3
+                     ) ORDER BY due, number LIMIT ?2"
+                ))?
+                .query_map(params![microseconds(now), all as i64, to_server as i64, to_address as i64], |row| {
+                    let (id, url, server, body) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+                    Ok(Post { id, url, server, body, attempts: row.get(4)? })
                 })?
                 .collect()
         })
@@ -136,6 +156,15 @@ impl Store {
     }
 }
 
+/// How many posts wait to be taken by the server of an address.
+fn waiting_for(connection: &Connection, url: &str) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT count(*) FROM posts, (SELECT {SERVER} AS server FROM (SELECT ?1 AS url)) WHERE {SERVER} = server"
+        ))?
+        .query_row([url], |row| row.get(0))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::UNIX_EPOCH;
@@ -146,14 +175,37 @@ mod tests {
     fn an_address_that_takes_nothing_hides_no_other_one() {
         let store = Store::open(None).expect("a store");
         let bodies: Vec<String> = (0..500).map(|number| number.to_string()).collect();
-        assert!(store.to_post("a", "https://slow.example", &bodies, (1, false), UNIX_EPOCH).expect("kept"));
-        assert!(store.to_post("b", "https://quick.example", &bodies[..2], (1, false), UNIX_EPOCH).expect("kept"));
-        let due = store.due_posts(UNIX_EPOCH, 128, 4).expect("read");
+        assert!(store.to_post("a", "https://slow.example/", &bodies, (1, false), UNIX_EPOCH).expect("kept"));
+        assert!(store.to_post("b", "https://quick.example/", &bodies[..2], (1, false), UNIX_EPOCH).expect("kept"));
+        let most = AtOnce { all: 128, to_server: 64, to_address: 4 };
+        let due = store.due_posts(UNIX_EPOCH, most).expect("read");
         let to = |url: &str| due.iter().filter(|post| post.url == url).map(|post| &*post.body).collect::<Vec<_>>();
         assert_eq!(
-            (to("https://slow.example"), to("https://quick.example")),
+            (to("https://slow.example/"), to("https://quick.example/")),
             (vec!["0", "1", "2", "3"], vec!["0", "1"])
         );
-        assert_eq!(store.due_posts(UNIX_EPOCH, 5, 4).expect("read").len(), 5);
+        assert_eq!(store.due_posts(UNIX_EPOCH, AtOnce { all: 5, ..most }).expect("read").len(), 5);
+    }
+
+    #[test]
+    fn a_server_with_many_addresses_hides_no_other_one() {
+        let store = Store::open(None).expect("a store");
+        let body = ["x".to_owned()];
+        for number in 0..500 {
+            let url = format!("https://slow.example/{number}?of=quick.example");
+            assert!(store.to_post("a", &url, &body, (1, false), UNIX_EPOCH).expect("kept"));
+        }
+        for url in ["https://quick.example/", "https://slow.example:8443/", "http://a/"] {
+            assert!(store.to_post("b", url, &body, (1, false), UNIX_EPOCH).expect("kept"));
+        }
+        let due = store.due_posts(UNIX_EPOCH, AtOnce { all: 128, to_server: 64, to_address: 4 }).expect("read");
+        let to = |server: &str| due.iter().filter(|post| post.server == server).count();
+        assert_eq!(due.len(), 67);
+        assert_eq!(to("https://slow.example"), 64);
+        for other in ["https://quick.example", "https://slow.example:8443", "http://a"] {
+            assert_eq!(to(other), 1, "{other}");
+        }
+        let waiting = store.read(|connection| waiting_for(connection, "https://slow.example/other")).expect("read");
+        assert_eq!(waiting, 500);
     }
 }
