@@ -8,14 +8,21 @@ use crate::problem::Problem;
 pub(super) const MOST_BYTES: usize = 32 << 20;
 
 /// A list that is answered. Its items have a size together.
-pub(super) struct Listed<T> {
+pub(crate) struct Listed<T> {
     all: Vec<T>,
     left: usize,
+    /// What says how many items are wanted
+    limit: &'static str,
 }
 
 impl<T: Serialize> Listed<T> {
-    pub(super) fn new() -> Self {
-        Listed { all: Vec::new(), left: MOST_BYTES }
+    pub(crate) fn new() -> Self {
+        Listed { all: Vec::new(), left: MOST_BYTES, limit: "limit" }
+    }
+
+    /// The same, where something of this name says how many items are wanted.
+    pub(super) fn limited_by(self, limit: &'static str) -> Self {
+        Listed { limit, ..self }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -26,13 +33,14 @@ impl<T: Serialize> Listed<T> {
     ///
     /// # Errors
     /// When the list would be too large; it says how many items have room.
-    pub(super) fn push(&mut self, item: T) -> Result<(), Problem> {
+    pub(crate) fn push(&mut self, item: T) -> Result<(), Problem> {
         let size = serde_json::to_vec(&item).map_or(0, |json| json.len());
         match self.left.checked_sub(size) {
             Some(left) => self.left = left,
             None if self.all.is_empty() => self.left = 0,
             None => {
-                let detail = format!("what was found has more than {MOST_BYTES} bytes; ask for less with `limit`");
+                let detail =
+                    format!("what was found has more than {MOST_BYTES} bytes; ask for less with `{}`", self.limit);
                 return Err(Problem::unprocessable(detail).with("limit", self.all.len()));
             }
         }
@@ -40,7 +48,7 @@ impl<T: Serialize> Listed<T> {
         Ok(())
     }
 
-    pub(super) fn into_all(self) -> Vec<T> {
+    pub(crate) fn into_all(self) -> Vec<T> {
         self.all
     }
 }

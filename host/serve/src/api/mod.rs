@@ -21,7 +21,7 @@ mod inbox;
 mod items;
 mod keys;
 mod langgraph;
-mod listed;
+pub(crate) mod listed;
 pub(crate) mod mcp;
 mod metrics;
 mod new_run;

@@ -33,6 +33,8 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 
 /// Schedules that may be made over HTTP.
 const MOST: usize = 1000;
+/// Bytes that all of them may have: they are kept in memory, and listed together.
+const MOST_BYTES: usize = 32 << 20;
 /// Firings that are shown of a schedule.
 const SHOWN: usize = 20;
 /// How late a run may begin where nobody says otherwise.
@@ -269,6 +271,12 @@ pub(super) async fn keep(server: &Server, id: &str, body: Body, before: Option<&
     run_input(&agent, body.input.clone(), None, body.thread_id.clone(), body.metadata.clone())?;
     if let Some(thread) = &body.thread_id {
         super::in_thread::check_id(thread)?;
+    }
+    let bytes = |body: &Body| serde_json::to_vec(body).map_or(0, |json| json.len());
+    let grows = before.is_none_or(|before| bytes(&body) > bytes(before));
+    if grows && server.store().schedule_bytes(id)?.saturating_add(bytes(&body)) > MOST_BYTES {
+        let detail = format!("all schedules together may have {MOST_BYTES} bytes; delete one, or give it less `input`");
+        return Err(Problem::conflict(detail).with("limit", MOST_BYTES));
     }
     // What was missed at other times, or while it was not to begin anything, is not made good.
     let is_new = before

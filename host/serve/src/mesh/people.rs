@@ -22,6 +22,7 @@ use super::tenant::Tenant;
 use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::api::extract;
+use crate::api::listed::Listed;
 use crate::api::params::Query;
 use crate::once;
 use crate::problem::{Problem, shown};
@@ -193,7 +194,7 @@ async fn list(
     // What a token says is said of its subject alone.
     let is_caller = operator.as_deref().is_some_and(|operator| caller.subject() == Some(operator));
     let own = is_caller.then(|| caller.groups());
-    let mut sessions = Vec::new();
+    let mut sessions = Listed::new();
     for session in server.store().sessions(&mesh.own(&tenant.0), limit, true)? {
         let mut asks = standing(&server, &session).await?.asks;
         if let Some(operator) = &operator {
@@ -207,10 +208,10 @@ async fn list(
         if !asks.is_empty() {
             let requests: Vec<Value> = asks.iter().map(view).collect();
             sessions
-                .push(json!({ "session_id": session.key.id, "request_count": requests.len(), "requests": requests }));
+                .push(json!({ "session_id": session.key.id, "request_count": requests.len(), "requests": requests }))?;
         }
     }
-    Ok(Json(json!({ "sessions": sessions })))
+    Ok(Json(json!({ "sessions": sessions.into_all() })))
 }
 
 /// Answer an open question

@@ -52,6 +52,16 @@ impl Store {
         })
     }
 
+    /// The bytes of all schedules that were made over HTTP, but for one.
+    pub(crate) fn schedule_bytes(&self, but_for: &str) -> Result<usize, StoreError> {
+        let bytes: i64 = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) FROM schedules WHERE id <> ?1")?
+                .query_row([but_for], |row| row.get(0))
+        })?;
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
     /// Keeps a schedule. `since` is up to when nothing is left to do of one that is new, or comes at other times now.
     pub(crate) fn keep_schedule(&self, id: &str, body: &Body, since: Option<Timestamp>) -> Result<(), StoreError> {
         let text = serde_json::to_string(body).unwrap_or_default();

@@ -441,3 +441,20 @@ async fn what_is_null_is_not_said() {
     params["message"]["parts"] = json!([{ "data": null }]);
     assert_eq!(refused(rpc(&desk, "echo", "1.0", "SendMessage", params)).await.0, -32602);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_tasks_has_a_size() {
+    let desk = Desk::with(&[ECHO]).await;
+    let input = "x".repeat(3 << 20);
+    for _ in 0..12 {
+        ok(desk.post("/runs/wait", json!({ "agent_id": "echo", "input": input }))).await;
+    }
+    let list = |query: &str| desk.get(&format!("/a2a/echo/tasks?{query}")).header("A2A-Version", "1.0");
+    let refused = list("includeArtifacts=true").send().await.expect("a reply");
+    assert_eq!(refused.status(), 400);
+    let text = refused.text().await.expect("a text");
+    assert!(text.contains("ask for less with `pageSize`"), "{text:.300}");
+    let found = ok(list("includeArtifacts=true&pageSize=3")).await;
+    assert_eq!(found["tasks"].as_array().expect("a list").len(), 3);
+    assert_eq!(ok(list("")).await["tasks"].as_array().expect("a list").len(), 12, "without what they came to");
+}

@@ -283,3 +283,16 @@ async fn clients_of_langgraph_make_crons() {
     assert_eq!(ok(desk.delete(&path)).await, json!({}));
     assert_eq!(ok(desk.post("/runs/crons/count", json!({}))).await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_schedules_have_a_size_together() {
+    let desk = Desk::with(&[ECHO]).await;
+    let with =
+        |bytes: usize| json!({ "agent_id": "echo", "cron": "0 0 1 1 *", "enabled": false, "input": "x".repeat(bytes) });
+    for _ in 0..10 {
+        ok(desk.post("/schedules", with(3 << 20))).await;
+    }
+    let refused = problem(desk.post("/schedules", with(3 << 20))).await;
+    assert_eq!((&refused["status"], &refused["limit"]), (&json!(409), &json!(32 << 20)), "{refused}");
+    ok(desk.post("/schedules", with(10))).await;
+}

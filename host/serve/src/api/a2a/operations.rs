@@ -11,6 +11,7 @@ use super::push;
 use super::task::{self, Shown, read, task};
 use crate::answerer::Answerer;
 use crate::api::in_thread;
+use crate::api::listed::Listed;
 use crate::api::turn::{self, Beginning, Came, Part, Started};
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
@@ -213,7 +214,7 @@ impl Asked {
             ..RunQuery::default()
         };
         let store = self.server.runs().store();
-        let (mut tasks, mut next) = (Vec::new(), None);
+        let (mut tasks, mut next) = (Listed::new().limited_by("pageSize"), None);
         if !query.statuses.is_empty() {
             let page = store.list(&query).await.map_err(|error| match Problem::from(error) {
                 problem if problem.status == 404 => A2aError::invalid("no page begins at `pageToken`"),
@@ -231,10 +232,12 @@ impl Asked {
                     Some(task) => task,
                     None => task(&run, &store.history(&run.id).await?.whole()?, shown),
                 };
-                tasks.extend(Some(task).filter(is_wanted));
+                if is_wanted(&task) {
+                    tasks.push(task)?;
+                }
             }
         }
-        let total = count(&self.server, query).await?;
+        let (tasks, total) = (tasks.into_all(), count(&self.server, query).await?);
         Ok(json!({ "tasks": tasks, "nextPageToken": next.unwrap_or_default(), "pageSize": size, "totalSize": total }))
     }
 }
