@@ -10,7 +10,7 @@ use crate::tenant_name::TenantName;
 
 /// What is answered at the moment, by whose it is.
 pub(crate) struct Shares {
-    most: usize,
+    connections: usize,
     by: Mutex<HashMap<String, usize>>,
 }
 
@@ -21,23 +21,27 @@ pub(crate) struct Share {
 }
 
 impl Shares {
-    /// Of so many connections that there may be, whoever has a key gets half at most.
+    /// Of so many connections that there may be, whoever has a key gets half at most of what others leave: however many take all that they get,
+    /// there is room for one more.
     pub(crate) fn of(connections: usize) -> Self {
-        Shares { most: (connections / 2).max(1), by: Mutex::default() }
+        Shares { connections, by: Mutex::default() }
     }
 
     fn by(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(self: &Arc<Self>, whose: &str) -> Option<Share> {
+    /// One more request. The error is how many there may be at this moment.
+    fn take(self: &Arc<Self>, whose: &str) -> Result<Share, usize> {
         let mut by = self.by();
-        let now = by.entry(whose.to_owned()).or_default();
-        if *now >= self.most {
-            return None;
+        let own = by.get(whose).copied().unwrap_or(0);
+        let of_others = by.values().sum::<usize>() - own;
+        let most = (self.connections.saturating_sub(of_others) / 2).max(1);
+        if own >= most {
+            return Err(most);
         }
-        *now += 1;
-        Some(Share { all: self.clone(), whose: whose.to_owned() })
+        by.insert(whose.to_owned(), own + 1);
+        Ok(Share { all: self.clone(), whose: whose.to_owned() })
     }
 }
 
@@ -68,15 +72,13 @@ pub(crate) fn share_of(
         (Some(tenant), _) => tenant.as_str(),
         (None, known) => known.id(),
     };
-    let share = shares.take(whose).ok_or_else(|| {
-        let detail = format!(
-            "{} requests and streams of this key or tenant are answered at the moment, which is its share",
-            shares.most
-        );
+    let share = shares.take(whose).map_err(|most| {
+        let detail =
+            format!("{most} requests and streams of this key or tenant are answered at the moment, which is its share");
         Problem::new(http::StatusCode::TOO_MANY_REQUESTS, detail)
             .kind("too-many-requests-at-once", "Too many requests at once")
             .with("retry_after", 1)
-            .with("limit", shares.most)
+            .with("limit", most)
     })?;
     Ok(Some(share))
 }
@@ -89,11 +91,25 @@ mod tests {
     fn each_has_half_and_what_was_answered_counts_no_more() {
         let shares = Arc::new(Shares::of(4));
         let one = [0; 2].map(|_| shares.take("one").expect("a share"));
-        assert!(shares.take("one").is_none());
+        assert_eq!(shares.take("one").err(), Some(2));
         let other = shares.take("other").expect("others are answered");
         drop(one);
-        assert!(shares.take("one").is_some());
+        assert!(shares.take("one").is_ok());
         drop(other);
         assert!(shares.by().is_empty());
+    }
+
+    #[test]
+    fn however_many_take_all_they_get_there_is_room_for_others() {
+        let shares = Arc::new(Shares::of(1024));
+        let mut taken = Vec::new();
+        for (number, most) in [512, 256, 128, 64, 32].into_iter().enumerate() {
+            let whose = number.to_string();
+            while let Ok(share) = shares.take(&whose) {
+                taken.push(share);
+            }
+            assert_eq!(shares.by().get(&whose), Some(&most));
+        }
+        assert!(shares.take("other").is_ok());
     }
 }
