@@ -25,6 +25,8 @@ pub const CLIENT_BACK_WITHIN: Duration = Duration::from_secs(5);
 
 /// The most sessions at a time.
 pub(super) const MOST_SESSIONS: usize = 256;
+/// Of the sessions that others leave, one owner has one part in so many: however many owners have all they get, there is room for one more.
+const SHARE: usize = 4;
 
 /// After what time a client whose stream broke should come back for it.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -125,12 +127,16 @@ impl AttendedSessions {
         self.beginning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more session of somebody who may have so many; none if they have them, or are about to.
-    pub(super) fn place_for(self: &Arc<Self>, owner: String, most: usize) -> Option<Place> {
+    /// A place for one more session of somebody; none if they have their share of them, or are about to.
+    pub(super) fn place_for(self: &Arc<Self>, owner: String) -> Option<Place> {
         let mut beginning = self.beginning();
         let about_to = beginning.get(&owner).copied().unwrap_or_default();
-        let begun = self.owners().values().filter(|known| **known == owner).count();
-        if begun + about_to >= most {
+        let (own, begun) = {
+            let owners = self.owners();
+            (owners.values().filter(|known| **known == owner).count() + about_to, owners.len())
+        };
+        let of_others = begun + beginning.values().sum::<usize>() - own;
+        if own >= (MOST_SESSIONS.saturating_sub(of_others) / SHARE).max(1) {
             return None;
         }
         beginning.insert(owner.clone(), about_to + 1);

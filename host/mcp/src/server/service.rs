@@ -18,8 +18,6 @@ use super::client::SessionOwner;
 use super::handler::Session;
 use super::{Catalog, Identity};
 
-/// The most sessions of one owner at a time.
-const MOST_OF_ONE: usize = MOST_SESSIONS / 4;
 /// The largest request, in bytes.
 const LARGEST_REQUEST: usize = 8 << 20;
 /// How long a session may be silent. A call may wait that long for a person.
@@ -30,7 +28,8 @@ const SESSION: &str = "mcp-session-id";
 /// The protocol over Streamable HTTP, without a server: whoever has one hands its requests on.
 ///
 /// Clients of the revisions up to 2025-11-25 have sessions, of which there are at most 256 at a time; where requests say
-/// [whose they are](SessionOwner), a session is found by its owner alone, and nobody has more than a quarter of them.
+/// [whose they are](SessionOwner), a session is found by its owner alone, and nobody has more than a quarter of what
+/// others leave.
 #[derive(Clone)]
 pub struct McpService {
     service: StreamableHttpService<Session, AttendedSessions>,
@@ -87,7 +86,7 @@ impl McpService {
             return full();
         }
         let place = match owner {
-            Some(owner) => match self.sessions.place_for(owner, MOST_OF_ONE) {
+            Some(owner) => match self.sessions.place_for(owner) {
                 Some(place) => Some(place),
                 None => return full(),
             },

@@ -425,7 +425,7 @@ async fn a_session_belongs_to_the_key_that_began_it() {
     let third = Session { desk: &desk, id: String::new(), key: Some(key(&desk, &[Role::Run])) };
     let all = futures::future::join_all((0..100).map(|_| third.post(hello.clone()).send())).await;
     let begun = all.into_iter().filter(|reply| reply.as_ref().is_ok_and(|reply| reply.status() == 200)).count();
-    assert_eq!(begun, 64);
+    assert_eq!(begun, 48, "a quarter of what the first one leaves");
     Session::begin(&desk, Some(other)).await;
 }
 
