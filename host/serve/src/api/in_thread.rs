@@ -17,10 +17,12 @@ const LONGEST: usize = 128;
 
 pub(super) fn check_id(id: &str) -> Result<(), Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    match !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_plain) {
+    // In an address these two are no names: clients and gateways take them and the name before them out.
+    let is_name = !matches!(id, "." | "..");
+    match !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_plain) && is_name {
         true => Ok(()),
         false => Err(Problem::unprocessable(format!(
-            "`{}` is not a valid thread id: it has to have 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`",
+            "`{}` is not a valid thread id: it has to have 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`, and not to be `.` or `..`",
             shown(id)
         ))),
     }
@@ -87,4 +89,20 @@ pub(super) async fn last_run(server: &Server, thread: &Thread) -> Result<Option<
         ..RunQuery::default()
     };
     Ok(server.runs().store().list(&query).await?.runs.pop())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_id;
+
+    #[test]
+    fn an_id_is_one_segment_of_an_address_wherever_it_passes() {
+        for id in ["a", "...", "a..b", "x:1", "2026-01-01", "search"] {
+            assert!(check_id(id).is_ok(), "{id}");
+        }
+        let long = "a".repeat(129);
+        for id in ["", ".", "..", "a/b", "a b", "a%2e", "ä", long.as_str()] {
+            assert!(check_id(id).is_err(), "{id}");
+        }
+    }
 }
