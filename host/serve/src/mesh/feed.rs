@@ -7,7 +7,7 @@ use hotcell_runtime::{Fact, NumberedEntry, RunId};
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
-use super::store::{IN_SCOPE, Session};
+use super::store::{IN_SCOPE, Session, kept};
 use super::{Mesh, learn};
 use crate::problem::Problem;
 use crate::state::Server;
@@ -114,7 +114,7 @@ impl Store {
         let post = |row: &Row<'_>| {
             let (number, at, text): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let since = time(at).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let mut post: Value = serde_json::from_str(&text).unwrap_or_default();
+            let mut post = kept(&text).unwrap_or_default();
             post[POST_TIME] = json!(since.as_secs_f64());
             Ok((number, post))
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use hotcell_graph::value::parse_kept_json;
 use hotcell_runtime::RunId;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
@@ -85,13 +86,18 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
+/// A value as it was kept: agents may nest theirs deeper than what comes from outside, and every key is a key.
+pub(super) fn kept(text: &str) -> Option<Value> {
+    parse_kept_json(text).ok().map(|value| Value::from(&value))
+}
+
 fn run(row: &Row<'_>) -> rusqlite::Result<SessionRun> {
     let seen: i64 = row.get(1)?;
     Ok(SessionRun {
         run: row.get::<_, String>(0)?.into(),
         seen: u64::try_from(seen).unwrap_or(0),
         ended: row.get(2)?,
-        output: row.get::<_, Option<String>>(3)?.and_then(|text| serde_json::from_str(&text).ok()),
+        output: row.get::<_, Option<String>>(3)?.and_then(|text| kept(&text)),
     })
 }
 
@@ -195,7 +201,7 @@ impl Store {
                     run: row.get::<_, String>(1)?.into(),
                     kind: row.get(2)?,
                     name: row.get(3)?,
-                    data: serde_json::from_str(&data).unwrap_or_default(),
+                    data: kept(&data).unwrap_or_default(),
                 });
             }
             turns.reverse();
@@ -293,7 +299,7 @@ impl Store {
         self.read(|connection| {
             let event = |row: &Row<'_>| {
                 let body: String = row.get(0)?;
-                Ok(serde_json::from_str(&body).unwrap_or_default())
+                Ok(kept(&body).unwrap_or_default())
             };
             connection
                 .prepare_cached("SELECT body FROM mesh_events WHERE session = ?1 ORDER BY number")?
@@ -369,7 +375,7 @@ fn put_fact(connection: &Connection, name: &str, value: &str) -> rusqlite::Resul
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::{SessionKey, Store, Turn};
 
@@ -398,6 +404,26 @@ mod tests {
         store.end_sessions(OTHER, UNIX_EPOCH + Duration::from_secs(1)).expect("ended");
         let are_there: Vec<bool> = keys.iter().map(|key| store.session(key).expect("read").is_some()).collect();
         assert_eq!(are_there, [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_is_kept_is_what_was_written_however_it_is_nested_and_called() {
+        let store = Store::open(None).expect("a store");
+        let deep = (0..150).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+        let data = json!({ "$serde_json::private::RawValue": "[1]", "deep": deep });
+        let key = SessionKey { scope: "".into(), tenant: String::new(), id: "s".to_owned() };
+        let turn = Turn {
+            at: UNIX_EPOCH,
+            run: "run".to_owned().into(),
+            kind: "request".to_owned(),
+            name: "in".to_owned(),
+            data: data.clone(),
+        };
+        let session = store.note_turn(&key, &turn).expect("kept");
+        store.note_end(&turn.run, "completed", &data, UNIX_EPOCH).expect("kept");
+        assert_eq!(store.turns(session.number, 10, 1 << 20).expect("read")[0].data, data);
+        let runs = store.runs_of_session(session.number, 10).expect("read");
+        assert_eq!(runs[0].output.as_ref(), Some(&data));
     }
 
     #[test]
