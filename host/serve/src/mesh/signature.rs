@@ -85,8 +85,9 @@ pub(super) fn verify(rules: &Rules<'_>, headers: &HeaderMap, body: &[u8]) -> Res
     if now.abs_diff(seconds) > rules.skew.as_secs() {
         return Err("the timestamp is too far from the time here");
     }
-    if nonce.is_empty() || nonce.len() > LONGEST_NONCE {
-        return Err("the nonce has to have 1 to 128 characters");
+    // A dot ends it in what is signed: with one in it, it could have taken over the beginning of the body.
+    if nonce.is_empty() || nonce.len() > LONGEST_NONCE || nonce.contains('.') {
+        return Err("the nonce has to have 1 to 128 characters, and no dot");
     }
     Ok(Signed::Well(Some(nonce.to_owned())))
 }
@@ -127,6 +128,18 @@ mod tests {
         assert!(verify(&rules(1_700_000_000, true), &signed, b"{}").is_err());
         let sent = sign(b"s3cr3t", UNIX_EPOCH + Duration::from_secs(1_700_000_000), "nonce123", BODY);
         assert!(sent.contains(&(SIGNATURE, NEWER.to_owned())));
+    }
+
+    #[test]
+    fn nothing_of_a_body_becomes_a_part_of_the_nonce() {
+        // Keys that somebody chose have the end of the body be one, too.
+        let whole = br#"{"votes":{"x.{":1,":1,":2}}"#;
+        let sent = sign(b"s3cr3t", UNIX_EPOCH, "n", whole);
+        let (_, signature) = sent.iter().find(|(name, _)| *name == SIGNATURE).expect("it is signed");
+        let moved = headers(&[(SIGNATURE, signature.as_str()), (TIMESTAMP, "0"), (NONCE, r#"n.{"votes":{"x"#)]);
+        let end = whole.strip_prefix(br#"{"votes":{"x."#).expect("its end");
+        let found = verify(&rules(0, false), &moved, end);
+        assert_eq!(found, Err("the nonce has to have 1 to 128 characters, and no dot"));
     }
 
     #[test]
