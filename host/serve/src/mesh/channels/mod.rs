@@ -260,7 +260,7 @@ async fn verify(
         },
         Provider::Discord => {
             let key = verify::public_key(secret.ok_or_else(missing)?).ok_or_else(missing)?;
-            (verify::discord(&key, headers, body), StatusCode::UNAUTHORIZED)
+            (verify::discord(&key, server.clock().now(), headers, body), StatusCode::UNAUTHORIZED)
         }
         Provider::Teams => {
             // Nobody could be answered without the password of the app.

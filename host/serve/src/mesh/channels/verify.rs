@@ -26,7 +26,14 @@ pub(super) fn slack(secret: &str, now: SystemTime, headers: &HeaderMap, body: &[
     let timestamp = one(headers, "x-slack-request-timestamp")?;
     let digest = hex::<DIGEST>(one(headers, "x-slack-signature")?.strip_prefix("v0=").unwrap_or_default())?;
     check(secret, &[b"v0:", timestamp.as_bytes(), b":", body], &digest)?;
-    let seconds: u64 = timestamp.parse().map_err(|_| "the timestamp is not a number of seconds")?;
+    is_of_now(timestamp, now)
+}
+
+/// Whether the time that a provider signed is not far from the time here. It has nothing but digits, so that nothing of the body that comes after it
+/// is taken for a part of it.
+fn is_of_now(timestamp: &str, now: SystemTime) -> Result<(), Wrong> {
+    let digits = Some(timestamp).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let seconds: u64 = digits.and_then(|text| text.parse().ok()).ok_or("the timestamp is not a number of seconds")?;
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     match now.abs_diff(seconds) > SKEW.as_secs() {
         true => Err("the timestamp is too far from the time here"),
@@ -55,11 +62,13 @@ pub(super) fn telegram(secret: &str, headers: &HeaderMap) -> Result<(), Wrong> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn discord(key: &[u8; KEY], headers: &HeaderMap, body: &[u8]) -> Result<(), Wrong> {
+pub(super) fn discord(key: &[u8; KEY], now: SystemTime, headers: &HeaderMap, body: &[u8]) -> Result<(), Wrong> {
     let timestamp = one(headers, "x-signature-timestamp")?;
     let signature = hex::<SIGNATURE>(one(headers, "x-signature-ed25519")?)?;
     let signed = [timestamp.as_bytes(), body].concat();
-    UnparsedPublicKey::new(&ED25519, key).verify(&signed, &signature).map_err(|_| "the signature does not fit the body")
+    let fits = UnparsedPublicKey::new(&ED25519, key).verify(&signed, &signature);
+    fits.map_err(|_| "the signature does not fit the body")?;
+    is_of_now(timestamp, now)
 }
 
 /// The public key that stands in a setting.
@@ -172,11 +181,20 @@ mod tests {
         let (time, sign) = ("x-signature-timestamp", "x-signature-ed25519");
         let signature = "c1098e97d711377f30225d53d94b89d43537f92e5b3afaddc590781b1f9f9d4b2eeab335d370be3b9a090bc61a85b86448bc140dcd195f1569c2bff181257607";
         let signed = headers(&[(time, "1700000000"), (sign, signature)]);
-        assert!(discord(&key, &signed, br#"{"type":1}"#).is_ok());
-        assert!(discord(&key, &signed, br#"{"type":2}"#).is_err());
-        assert!(discord(&key, &headers(&[(time, "1700000001"), (sign, signature)]), br#"{"type":1}"#).is_err());
-        assert!(discord(&key, &headers(&[(time, "1700000000"), (sign, "00")]), br#"{"type":1}"#).is_err());
-        assert!(discord(&[0; 32], &signed, br#"{"type":1}"#).is_err());
+        let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
+        let now = at(1_700_000_000);
+        for (seconds, fits) in
+            [(1_700_000_000, true), (1_700_000_300, true), (1_700_000_301, false), (1_699_999_699, false)]
+        {
+            assert_eq!(discord(&key, at(seconds), &signed, br#"{"type":1}"#).is_ok(), fits, "{seconds}");
+        }
+        assert!(discord(&key, now, &signed, br#"{"type":2}"#).is_err());
+        for (said, body) in [("1700000001", &br#"{"type":1}"#[..]), (r#"1700000000{"type"#, &br#"":1}"#[..])] {
+            let moved = headers(&[(time, said), (sign, signature)]);
+            assert!(discord(&key, now, &moved, body).is_err(), "{said}");
+        }
+        assert!(discord(&key, now, &headers(&[(time, "1700000000"), (sign, "00")]), br#"{"type":1}"#).is_err());
+        assert!(discord(&[0; 32], now, &signed, br#"{"type":1}"#).is_err());
         assert!(["", "03a1", &"g".repeat(64), &"é".repeat(32)].iter().all(|text| public_key(text).is_none()));
     }
 }
