@@ -49,6 +49,7 @@ impl Jinja {
         if source.len() > MAX_SOURCE {
             return Err(format!("a template may have {MAX_SOURCE} bytes, and this one has {}", source.len()));
         }
+        inspection::depth(source)?;
         let parsed = parse(source, "template", Default::default(), WhitespaceConfig::default());
         Inspection::default().statement(&parsed.map_err(|error| said(&error))?)?;
         environment(FUEL).template_from_str(source).map_err(|error| said(&error))?;
@@ -255,6 +256,14 @@ mod tests {
             ("{% set a = [x, x] %}{% set a = [a, a] %}{{ a|tojson }}".to_owned(), "where a name gets its value"),
             ("{% set x %}{{ x }}{{ x }}{% endset %}".to_owned(), "`set` of a block"),
             ("y".repeat(70_000), "65536 bytes"),
+            // Each of these would take more stack than a thread has.
+            (format!("{{{{ {}x }}}}", "-".repeat(60_000)), "more than 500 words and signs"),
+            (format!("{{{{ {}x }}}}", "not ".repeat(15_000)), "more than 500 words and signs"),
+            (format!("{{{{ x{} }}}}", ".x".repeat(30_000)), "more than 500 words and signs"),
+            (format!("{{{{ x{} }}}}", "|e".repeat(30_000)), "more than 500 words and signs"),
+            (format!("{{{{ x{} }}}}", " -x".repeat(20_000)), "more than 500 words and signs"),
+            (format!("{{{{ {}x }}}}", "x if x else ".repeat(5_000)), "more than 500 words and signs"),
+            (format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(5_000)), "`elif` more than 100 times"),
         ] {
             let error = rendered(&template, &given).unwrap_err();
             assert!(error.contains(problem), "{}: {error}", &template[..template.len().min(80)]);

@@ -1,9 +1,34 @@
 //! What templates may not have: what could make a small text large, which bounds on steps do not see.
 
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
+use minijinja::machinery::{Token, WhitespaceConfig, tokenize};
 
 /// How often one expression may join texts.
 const MAX_JOINS: usize = 8;
+/// Words and signs of one tag, and `elif` in all of a template. What reads and compiles a template goes deeper for each sign, dot and
+/// filter in a row and for each `elif`, and itself counts nothing but brackets and blocks in each other.
+const MAX_TAG: usize = 500;
+const MAX_ELSE_IFS: usize = 100;
+
+/// Refuses a template that would take more stack than a thread has. It is asked before anything reads the template.
+pub(super) fn depth(source: &str) -> Result<(), String> {
+    let (mut of_tag, mut else_ifs) = (0, 0);
+    // What cannot be read ends the look here, and is an error of whoever reads the template.
+    for (token, _) in tokenize(source, false, Default::default(), WhitespaceConfig::default()).map_while(Result::ok) {
+        match token {
+            Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => of_tag = 0,
+            Token::Ident("elif") if of_tag == 0 => else_ifs += 1,
+            _ => of_tag += 1,
+        }
+        if of_tag > MAX_TAG {
+            return Err(format!("a tag of the template has more than {MAX_TAG} words and signs"));
+        }
+        if else_ifs > MAX_ELSE_IFS {
+            return Err(format!("the template has `elif` more than {MAX_ELSE_IFS} times"));
+        }
+    }
+    Ok(())
+}
 
 /// Looks for what could make a small text large, which bounds on steps do not see.
 #[derive(Default)]
