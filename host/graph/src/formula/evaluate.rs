@@ -13,6 +13,8 @@ const MAX_STEPS: u32 = 2_000_000;
 const MAX_PRODUCED: usize = 16 << 20;
 /// Bytes of a text that are looked at in one step.
 pub(super) const BYTES_A_STEP: usize = 1 << 10;
+/// Digits of a large integer that are written in one step: it takes time by their square.
+const DIGITS_A_STEP: usize = 16;
 
 pub(super) type Result<T> = std::result::Result<T, EvaluationError>;
 
@@ -73,7 +75,8 @@ impl<'s> Evaluation<'s> {
             Value::Text(text) => self.step(text.len() / BYTES_A_STEP),
             Value::List(items) => items.iter().try_for_each(|item| self.visit(item)),
             Value::Object(object) => object.iter().try_for_each(|(_, item)| self.visit(item)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+            Value::Number(number) => self.step(number.digits() / DIGITS_A_STEP),
+            Value::Null | Value::Bool(_) => Ok(()),
         }
     }
 

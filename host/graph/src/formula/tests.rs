@@ -259,6 +259,12 @@ fn looking_at_long_texts_is_counted() {
     state.set("name".into(), Value::from("b".repeat(4 << 20).as_str()));
     let message = state.get("messages").and_then(Value::as_list).and_then(|list| list.get(0)).cloned().unwrap();
     state.set("messages".into(), Value::List(std::iter::repeat_n(message, 1_000).collect()));
+    // Written out they have four hundred megabytes, and each of them takes as long as hundreds of steps.
+    let large = parse_json(&"9".repeat(4_000)).unwrap();
+    state.set("orders".into(), Value::List(std::iter::repeat_n(large, 100_000).collect()));
+    let mut evaluation = super::evaluate::Evaluation::within(&state, 2_000_000, usize::MAX);
+    let formula = Formula::compile("string(orders)", &vocabulary(true)).unwrap();
+    assert!(evaluation.evaluate(&formula.0.root).is_err_and(|error| error.spent));
     // Each is sixteen times the one within it.
     let grown = |step: fn(&str) -> String| {
         (0..8).fold("messages".to_owned(), |inner, at| {

@@ -8,7 +8,7 @@ pub const MAX_SIZE: usize = 64 << 20;
 /// How deeply a value may be nested that a graph makes: deeper than one that comes from outside, and no deeper than that an entry around it can be
 /// read again.
 const MAX_NESTING: usize = MAX_KEPT_DEPTH - 30;
-/// Bytes that a value takes beside its texts: quotes, a comma, a number.
+/// Bytes that a value takes beside its texts and the digits of large integers: quotes, a comma, a number.
 const EACH: usize = 4;
 
 /// Why a value is too large.
@@ -37,7 +37,11 @@ impl Value {
         if depth > MAX_NESTING {
             return Err(TooLarge::Nesting);
         }
-        let own = EACH + self.as_text().map_or(0, str::len);
+        let own = match self {
+            Value::Text(text) => EACH + text.len(),
+            Value::Number(number) => EACH + number.digits(),
+            _ => EACH,
+        };
         *left = left.checked_sub(own).ok_or(TooLarge::Bytes)?;
         match self {
             Value::List(items) => items.iter().try_for_each(|item| item.take_from(left, depth + 1)),
@@ -63,6 +67,9 @@ mod tests {
             value = list([value.clone(), value]);
         }
         assert_eq!(value.check_size(), Err(TooLarge::Bytes));
+        let large = parse_json(&"9".repeat(4_000)).unwrap();
+        let large = Value::List(std::iter::repeat_n(large, 20_000).collect());
+        assert_eq!(large.check_size(), Err(TooLarge::Bytes));
         let mut deep = Value::Null;
         for _ in 0..400 {
             deep = Value::List([deep].into_iter().collect());

@@ -318,13 +318,14 @@ fn shown(evaluation: &mut Evaluation<'_>, value: &Value) -> Result<String> {
     Ok(display(value))
 }
 
-/// Bytes of all texts in a value.
+/// Bytes of all texts in a value, and of its large integers.
 fn texts(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
+        Value::Number(number) => number.digits(),
         Value::List(items) => items.iter().map(texts).fold(0, usize::saturating_add),
         Value::Object(object) => object.iter().map(|(_, item)| texts(item)).fold(0, usize::saturating_add),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::Null | Value::Bool(_) => 0,
     }
 }
 
