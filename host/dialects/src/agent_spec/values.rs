@@ -9,7 +9,7 @@ use super::memory::MayHave;
 use super::model::Piece;
 use super::names::label;
 use super::sources::{Located, REFERENCED};
-use crate::document::{Kind, MAX_COPIES, MAX_DEPTH};
+use crate::document::{BYTES_A_COPY, Kind, MAX_COPIES, MAX_DEPTH};
 
 impl<'d> Builder<'_, 'd> {
     /// The value of a field, and the text where it is written; none, with an error, if a reference in it names no value.
@@ -112,28 +112,32 @@ impl<'d> Builder<'_, 'd> {
         let is_component = may_have == MayHave::Components && at.is_component();
         let at = if is_component { self.sources.inside(at, &mut self.diagnostics) } else { at };
         let mut total = 1;
-        let mut add = |sized: Option<(Value, usize)>| {
-            let (value, size) = sized?;
-            total += size;
-            Some(value)
-        };
         let value = match &at.node.kind {
-            Kind::List(items) => Value::List(
-                items.iter().map(|item| add(self.sized(at.with(item), may_have))).collect::<Option<List>>()?,
-            ),
+            Kind::List(items) => {
+                let items = items.iter().map(|item| {
+                    let (value, size) = self.sized(at.with(item), may_have)?;
+                    total += size;
+                    Some(value)
+                });
+                Value::List(items.collect::<Option<List>>()?)
+            }
             Kind::Map(entries) => {
                 let mut object = Object::default();
                 for entry in entries {
-                    let value = match &*entry.key {
+                    let (value, size) = match &*entry.key {
                         REFERENCED if is_component => continue,
-                        "metadata" if is_component => entry.value.to_value(),
-                        _ => add(self.sized(at.with(&entry.value), may_have))?,
+                        "metadata" if is_component => (entry.value.to_value(), entry.value.copied().0),
+                        _ => self.sized(at.with(&entry.value), may_have)?,
                     };
+                    total += size + entry.key.len() / BYTES_A_COPY;
                     object.insert(entry.key.clone(), value);
                 }
                 Value::Object(object)
             }
-            _ => at.node.to_value(),
+            _ => {
+                total = at.node.copied().0;
+                at.node.to_value()
+            }
         };
         Some((value, total))
     }

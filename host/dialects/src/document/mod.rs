@@ -32,6 +32,9 @@ pub const MAX_VALUES: usize = 200_000;
 pub const MAX_ENTRIES: usize = 4_000;
 /// How many values anchors and aliases may copy in one document.
 pub const MAX_COPIES: usize = 100_000;
+/// Bytes of a text, a key or the digits of a number that count as one value where they are copied. Copies share them in memory, and are
+/// written out one by one: all of them together have as many bytes as a file may have.
+pub(crate) const BYTES_A_COPY: usize = MAX_BYTES / MAX_COPIES;
 /// How many errors, how many warnings and how many notes one document may have; what is wrong beyond that is not reported.
 pub const MAX_DIAGNOSTICS: usize = 200;
 
@@ -132,6 +135,24 @@ impl Node {
         match &self.kind {
             Kind::Text(text) => Some(&text.value),
             _ => None,
+        }
+    }
+
+    /// As how many values it counts where it is copied, with all that is in it, and how deeply it is nested.
+    pub(crate) fn copied(&self) -> (usize, usize) {
+        let around = |children: &mut dyn Iterator<Item = (usize, usize)>| {
+            let (size, depth) = children.fold((1, 0), |(size, depth), (more, below)| (size + more, depth.max(below)));
+            (size, depth + 1)
+        };
+        match &self.kind {
+            Kind::Null | Kind::Bool(_) => (1, 0),
+            Kind::Number(_) => (1 + self.place.end.saturating_sub(self.place.start) as usize / BYTES_A_COPY, 0),
+            Kind::Text(text) => (1 + text.value.len() / BYTES_A_COPY, 0),
+            Kind::List(items) => around(&mut items.iter().map(Node::copied)),
+            Kind::Map(entries) => around(&mut entries.iter().map(|entry| {
+                let (size, depth) = entry.value.copied();
+                (size + entry.key.len() / BYTES_A_COPY, depth)
+            })),
         }
     }
 

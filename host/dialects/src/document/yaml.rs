@@ -322,7 +322,7 @@ impl Builder<'_> {
         if anchor == 0 {
             return Ok(());
         }
-        let (size, depth) = measure(node);
+        let (size, depth) = node.copied();
         self.spend(size, &super::span(self.file, node.place))?;
         self.anchors.insert(anchor, Anchored { node: node.clone(), size, depth });
         Ok(())
@@ -355,7 +355,7 @@ impl Builder<'_> {
                 Diagnostic::error(format!("the aliases of this YAML file stand for more than {MAX_COPIES} values"))
                     .at(span)
                     .label("the limit is passed here")
-                    .help("write the values out, or keep such data in a file of its own"),
+                    .help("write the values out, or keep such data in a file of its own; a long text counts as several values"),
             )),
         }
     }
@@ -446,17 +446,4 @@ impl Builder<'_> {
     fn report(&mut self, diagnostic: Diagnostic) {
         super::report(&mut self.diagnostics, diagnostic);
     }
-}
-
-/// The number of values in a node, and how deeply it is nested.
-fn measure(node: &Node) -> (usize, usize) {
-    let children: Box<dyn Iterator<Item = &Node>> = match &node.kind {
-        Kind::List(items) => Box::new(items.iter()),
-        Kind::Map(entries) => Box::new(entries.iter().map(|entry| &entry.value)),
-        _ => return (1, 0),
-    };
-    let (size, depth) = children
-        .map(measure)
-        .fold((1, 0), |(size, depth), (child_size, child_depth)| (size + child_size, depth.max(child_depth)));
-    (size, depth + 1)
 }

@@ -300,6 +300,11 @@ fn references_that_grow_or_nest_without_end_are_refused() {
         r#""description": {{"$component_ref": "v0"}}, "$referenced_components": {{{}, "v40": 1}}"#,
         laughs.join(",")
     );
+    let long = format!(
+        r#""description": [{}], "$referenced_components": {{"v": "{}"}}"#,
+        vec![r#"{"$component_ref": "v"}"#; 100].join(","),
+        "x".repeat(1 << 20)
+    );
     let chain: Vec<String> = (0..3_000).map(|n| format!(r#""r{n}": {{"$component_ref": "r{}"}}"#, n + 1)).collect();
     let chain = format!(r#""tools": [{{"$component_ref": "r0"}}], "$referenced_components": {{{}}}"#, chain.join(","));
     let nodes: Vec<String> = (0..3_000)
@@ -313,6 +318,7 @@ fn references_that_grow_or_nest_without_end_are_refused() {
     let nodes = format!(r#""tools": [{{"$component_ref": "n0"}}], "$referenced_components": {{{}}}"#, nodes.join(","));
     for (name, rest, problem) in [
         ("laughs", laughs, "references copy more than 100000 values"),
+        ("long", long, "references copy more than 100000 values"),
         ("chain", chain, "nothing has the key `r3000`"),
         ("nodes", nodes, "components are nested more than 128 levels deep"),
     ] {

@@ -98,6 +98,9 @@ fn attack_70_a_file_holds_so_many_values_and_no_more() {
     let sources = all("\n", 2, &|at| format!("s{at}: &s{at} {}", entries(2_001).replace("\"k", &format!("\"k{at}-"))));
     let merged = format!("{sources}\na: {{ <<: [*s0, *s1] }}\n");
     assert_eq!(refused("graph.yaml", merged), "the mapping has 4002 entries, and at most 4000 are read");
+    // A long text that aliases stand for counts by its length, as what it is used for does not share it.
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), all(", ", 100, &|_| "*a".to_owned()));
+    assert_eq!(refused("graph.yaml", long), "the aliases of this YAML file stand for more than 100000 values");
 }
 
 fn load(text: String) -> loki::Loaded {
