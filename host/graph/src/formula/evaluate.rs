@@ -217,6 +217,16 @@ impl<'s> Evaluation<'s> {
     }
 }
 
+/// A value, if it can be written out. What is put together of one value again and again shares it in memory alone.
+pub(super) fn of_a_size(value: Value) -> Result<Value> {
+    if matches!(value, Value::List(_) | Value::Object(_))
+        && let Err(problem) = value.check_size()
+    {
+        return Err(EvaluationError::spent(format!("its value cannot be used: {problem}")));
+    }
+    Ok(value)
+}
+
 /// Whether a loop's step combines truths, as `all` and `exists` do.
 pub(super) fn is_logic(step: &Part) -> bool {
     matches!(step.node, Node::And(..) | Node::Or(..))

@@ -305,3 +305,14 @@ fn looking_at_long_texts_is_counted() {
         }
     }
 }
+
+/// Written out it would have gigabytes: each part is sixteen times the one within it.
+#[test]
+fn a_value_that_is_too_large_to_be_written_out_is_no_value() {
+    let nested = (0..8).fold("messages".to_owned(), |inner, at| {
+        format!("[{inner}].map(v{at}, [{}])[0]", vec![format!("v{at}"); 16].join(", "))
+    });
+    let formula = Formula::compile(&nested, &vocabulary(true)).unwrap();
+    let error = formula.evaluate(&state()).unwrap_err();
+    assert!(error.spent && error.to_string().contains("it is larger than"), "{error}");
+}
