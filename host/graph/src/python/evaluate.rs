@@ -1,90 +1,159 @@
 //! The value of an expression.
 
-use super::methods;
+use std::cell::Cell;
+
+use super::methods::{self, Function};
 use super::node::{Node, Operator};
 use super::text::is_true;
 use super::values::{compare, equal, kind, minus, number};
 use crate::template::Lookup;
 use crate::value::{Object, Value};
 
+/// Bytes of values that the operations of one expression look at. They take less than a second.
+const MAX_LOOKED_AT: usize = 256 << 20;
+
+/// The value of an expression, if it can be written out.
 pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String> {
-    let all = |nodes: &[Node]| nodes.iter().map(|node| evaluate(node, scope)).collect::<Result<Vec<_>, _>>();
-    match node {
-        Node::Value(value) => Ok(value.clone()),
-        Node::Key(key) => Ok(scope.lookup(key).cloned().unwrap_or_default()),
-        Node::State => Err("the state alone is not a value".to_owned()),
-        Node::List(items) => Ok(Value::List(all(items)?.into_iter().collect())),
-        Node::Object(entries) => {
-            let mut object = Object::default();
-            for (key, node) in entries {
-                object.insert(key.clone(), evaluate(node, scope)?);
-            }
-            Ok(Value::Object(object))
-        }
-        Node::Not(of) => Ok(Value::Bool(!is_true(&evaluate(of, scope)?))),
-        Node::Minus(of) => minus(&evaluate(of, scope)?),
-        Node::And(left, right) => {
-            let left = evaluate(left, scope)?;
-            if is_true(&left) { evaluate(right, scope) } else { Ok(left) }
-        }
-        Node::Or(left, right) => {
-            let left = evaluate(left, scope)?;
-            if is_true(&left) { Ok(left) } else { evaluate(right, scope) }
-        }
-        Node::Compare(first, rest) | Node::CompareAlike(first, rest) => {
-            let is_strict = matches!(node, Node::CompareAlike(..));
-            let mut left = evaluate(first, scope)?;
-            for (operator, right) in rest {
-                let right = evaluate(right, scope)?;
-                if is_strict {
-                    check_order(*operator, &left, &right)?;
-                }
-                if !holds(*operator, &left, &right)? {
-                    return Ok(Value::Bool(false));
-                }
-                left = right;
-            }
-            Ok(Value::Bool(true))
-        }
-        Node::Add(left, right) => add(evaluate(left, scope)?, evaluate(right, scope)?),
-        Node::Subtract(left, right) => {
-            let (left, right) = (evaluate(left, scope)?, evaluate(right, scope)?);
-            match (number(&left), number(&right)) {
-                (Some(_), Some(_)) => add(left, minus(&right)?),
-                _ => Err(unfit("-", &left, &right)),
-            }
-        }
-        Node::Entry(of, key) => match evaluate(of, scope)? {
-            Value::Object(object) => Ok(object.get(key).cloned().unwrap_or_default()),
-            // What is not there is nothing, and so are its entries.
-            Value::Null => Ok(Value::Null),
-            other => Err(format!("{} has no entry `{key}`", kind(&other))),
-        },
-        Node::Index(of, at) => methods::index(&evaluate(of, scope)?, &evaluate(at, scope)?),
-        Node::Slice(of, slice) => slice.of(&evaluate(of, scope)?),
-        Node::Either { condition, then, otherwise } => {
-            let holds = is_true(&evaluate(condition, scope)?);
-            evaluate(if holds { then } else { otherwise }, scope)
-        }
-        Node::Call(function, arguments) => methods::call(*function, &all(arguments)?),
-        Node::IsInstance(of, types) => Ok(Value::Bool(methods::is_instance(&evaluate(of, scope)?, types))),
-        Node::Method(of, name, arguments) => methods::method(&evaluate(of, scope)?, name, &all(arguments)?),
+    let value = Evaluation { scope, left: Cell::new(MAX_LOOKED_AT) }.value(node)?;
+    if matches!(value, Value::List(_) | Value::Object(_)) {
+        value.check_size().map_err(|problem| format!("its value cannot be used: {problem}"))?;
     }
+    Ok(value)
 }
 
-fn holds(operator: Operator, left: &Value, right: &Value) -> Result<bool, String> {
-    Ok(match operator {
-        Operator::Equal => equal(left, right),
-        Operator::NotEqual => !equal(left, right),
-        Operator::Is => is_same(left, right),
-        Operator::IsNot => !is_same(left, right),
-        Operator::In => contains(right, left)?,
-        Operator::NotIn => !contains(right, left)?,
-        Operator::Less => compare(left, right)?.is_lt(),
-        Operator::LessOrEqual => compare(left, right)?.is_le(),
-        Operator::Greater => compare(left, right)?.is_gt(),
-        Operator::GreaterOrEqual => compare(left, right)?.is_ge(),
-    })
+struct Evaluation<'s> {
+    scope: &'s dyn Lookup,
+    /// How much may still be looked at
+    left: Cell<usize>,
+}
+
+impl Evaluation<'_> {
+    fn value(&self, node: &Node) -> Result<Value, String> {
+        let all = |nodes: &[Node]| nodes.iter().map(|node| self.value(node)).collect::<Result<Vec<_>, _>>();
+        match node {
+            Node::Value(value) => Ok(value.clone()),
+            Node::Key(key) => Ok(self.scope.lookup(key).cloned().unwrap_or_default()),
+            Node::State => Err("the state alone is not a value".to_owned()),
+            Node::List(items) => Ok(Value::List(all(items)?.into_iter().collect())),
+            Node::Object(entries) => {
+                let mut object = Object::default();
+                for (key, node) in entries {
+                    object.insert(key.clone(), self.value(node)?);
+                }
+                Ok(Value::Object(object))
+            }
+            Node::Not(of) => Ok(Value::Bool(!is_true(&self.value(of)?))),
+            Node::Minus(of) => minus(&self.value(of)?),
+            Node::And(left, right) => {
+                let left = self.value(left)?;
+                if is_true(&left) { self.value(right) } else { Ok(left) }
+            }
+            Node::Or(left, right) => {
+                let left = self.value(left)?;
+                if is_true(&left) { Ok(left) } else { self.value(right) }
+            }
+            Node::Compare(first, rest) | Node::CompareAlike(first, rest) => {
+                let is_strict = matches!(node, Node::CompareAlike(..));
+                let mut left = self.value(first)?;
+                for (operator, right) in rest {
+                    let right = self.value(right)?;
+                    if is_strict {
+                        check_order(*operator, &left, &right)?;
+                    }
+                    if !self.holds(*operator, &left, &right)? {
+                        return Ok(Value::Bool(false));
+                    }
+                    left = right;
+                }
+                Ok(Value::Bool(true))
+            }
+            Node::Add(left, right) => add(self.value(left)?, self.value(right)?),
+            Node::Subtract(left, right) => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                match (number(&left), number(&right)) {
+                    (Some(_), Some(_)) => add(left, minus(&right)?),
+                    _ => Err(unfit("-", &left, &right)),
+                }
+            }
+            Node::Entry(of, key) => match self.value(of)? {
+                Value::Object(object) => Ok(object.get(key).cloned().unwrap_or_default()),
+                // What is not there is nothing, and so are its entries.
+                Value::Null => Ok(Value::Null),
+                other => Err(format!("{} has no entry `{key}`", kind(&other))),
+            },
+            Node::Index(of, at) => {
+                let of = self.value(of)?;
+                self.look_at_text(&of)?;
+                methods::index(&of, &self.value(at)?)
+            }
+            Node::Slice(of, slice) => {
+                let of = self.value(of)?;
+                self.look_at(&of)?;
+                slice.of(&of)
+            }
+            Node::Either { condition, then, otherwise } => {
+                let holds = is_true(&self.value(condition)?);
+                self.value(if holds { then } else { otherwise })
+            }
+            Node::Call(function, arguments) => {
+                let arguments = all(arguments)?;
+                for argument in &arguments {
+                    match function {
+                        // They do not look into lists.
+                        Function::Len | Function::Bool | Function::OrElse => self.look_at_text(argument)?,
+                        _ => self.look_at(argument)?,
+                    }
+                }
+                methods::call(*function, &arguments)
+            }
+            Node::IsInstance(of, types) => Ok(Value::Bool(methods::is_instance(&self.value(of)?, types))),
+            Node::Method(of, name, arguments) => {
+                let (of, arguments) = (self.value(of)?, all(arguments)?);
+                // What is under one key of an object is found without looking at the others.
+                if *name != "get" {
+                    self.look_at(&of)?;
+                    arguments.iter().try_for_each(|argument| self.look_at(argument))?;
+                }
+                methods::method(&of, name, &arguments)
+            }
+        }
+    }
+
+    fn holds(&self, operator: Operator, left: &Value, right: &Value) -> Result<bool, String> {
+        match (operator, left, right) {
+            (Operator::In | Operator::NotIn, _, Value::Object(_)) => {}
+            (Operator::In | Operator::NotIn, ..) => self.look_at(right)?,
+            // Values of two kinds, such as a list and nothing, are not compared any further.
+            (_, Value::Text(_), Value::Text(_))
+            | (_, Value::List(_), Value::List(_))
+            | (_, Value::Object(_), Value::Object(_)) => self.look_at(left)?,
+            _ => {}
+        }
+        Ok(match operator {
+            Operator::Equal => equal(left, right),
+            Operator::NotEqual => !equal(left, right),
+            Operator::Is => is_same(left, right),
+            Operator::IsNot => !is_same(left, right),
+            Operator::In => contains(right, left)?,
+            Operator::NotIn => !contains(right, left)?,
+            Operator::Less => compare(left, right)?.is_lt(),
+            Operator::LessOrEqual => compare(left, right)?.is_le(),
+            Operator::Greater => compare(left, right)?.is_gt(),
+            Operator::GreaterOrEqual => compare(left, right)?.is_ge(),
+        })
+    }
+
+    /// Takes note that an operation goes through a value.
+    fn look_at(&self, value: &Value) -> Result<(), String> {
+        let size = value.check_size().map_err(|problem| format!("a value cannot be used: {problem}"))?;
+        let left = self.left.get().checked_sub(size);
+        self.left.set(left.ok_or_else(|| format!("it looks at more than {MAX_LOOKED_AT} bytes of values"))?);
+        Ok(())
+    }
+
+    fn look_at_text(&self, value: &Value) -> Result<(), String> {
+        if matches!(value, Value::Text(_)) { self.look_at(value) } else { Ok(()) }
+    }
 }
 
 /// Refuses to order anything but two numbers or two texts.
@@ -117,6 +186,9 @@ fn add(left: Value, right: Value) -> Result<Value, String> {
     match (&left, &right) {
         (Value::Text(first), Value::Text(second)) => methods::bounded(format!("{first}{second}")),
         (Value::List(first), Value::List(second)) => {
+            if first.len().saturating_add(second.len()) > methods::MAX_ITEMS {
+                return Err(methods::list_too_long());
+            }
             let mut list = first.clone();
             list.extend(second);
             Ok(Value::List(list))

@@ -1,5 +1,6 @@
 //! The functions and methods that expressions may call.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::text::{as_text, is_true};
@@ -8,6 +9,8 @@ use crate::value::{List, Number, Value};
 
 /// Bytes that a text may have which an expression makes.
 const MAX_TEXT: usize = 1 << 20;
+/// Items that a list may have which an expression makes.
+pub(super) const MAX_ITEMS: usize = 2_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Function {
@@ -93,7 +96,13 @@ pub(super) fn call(function: Function, arguments: &[Value]) -> Result<Value, Str
         (Function::OrElse, Some(Value::Null)) => Ok(arguments.get(1).cloned().unwrap_or_default()),
         (Function::OrElse, first) => Ok(first.cloned().unwrap_or_default()),
         (Function::Len, Some(value)) => length(value).map(number_of),
-        (Function::Str, value) => Ok(Value::from(value.map(as_text).unwrap_or_default())),
+        (Function::Str, Some(text @ Value::Text(_))) => Ok(text.clone()),
+        // Before it is made: parts of a value may be one in memory.
+        (Function::Str, Some(value)) if value.check_size().is_ok_and(|size| size <= MAX_TEXT) => {
+            bounded(as_text(value))
+        }
+        (Function::Str, Some(_)) => Err(text_too_long()),
+        (Function::Str, None) => Ok(Value::from("")),
         (Function::Bool, value) => Ok(Value::Bool(value.is_some_and(is_true))),
         (Function::Int, None) => Ok(Value::from(0)),
         (Function::Int, Some(value)) => int(value),
@@ -217,7 +226,7 @@ fn of_text(text: &str, name: &str, arguments: &[Value]) -> Result<Value, String>
         "lstrip" if is_empty => given(text.trim_start()),
         "rstrip" if is_empty => given(text.trim_end()),
         "strip" | "lstrip" | "rstrip" => {
-            let letters: Vec<char> = argument(0)?.chars().collect();
+            let letters: HashSet<char> = argument(0)?.chars().collect();
             let is_one = |letter: char| letters.contains(&letter);
             given(match name {
                 "strip" => text.trim_matches(is_one),
@@ -239,16 +248,19 @@ fn of_text(text: &str, name: &str, arguments: &[Value]) -> Result<Value, String>
         }
         "removeprefix" => given(text.strip_prefix(argument(0)?).unwrap_or(text)),
         "removesuffix" => given(text.strip_suffix(argument(0)?).unwrap_or(text)),
-        "split" if is_empty => Ok(Value::List(text.split_whitespace().map(Value::from).collect())),
+        "split" if is_empty => listed(text.split_whitespace()),
         "split" => match argument(0)? {
             "" => Err("`split` takes a text that is not empty".to_owned()),
-            separator => Ok(Value::List(text.split(separator).map(Value::from).collect())),
+            separator => listed(text.split(separator)),
         },
-        "splitlines" => Ok(Value::List(text.lines().map(Value::from).collect())),
+        "splitlines" => listed(text.lines()),
         "join" => match arguments.first() {
             Some(Value::List(parts)) => {
                 let parts: Option<Vec<&str>> = parts.iter().map(Value::as_text).collect();
-                bounded(parts.ok_or_else(|| "`join` takes a list of texts".to_owned())?.join(text))
+                let parts = parts.ok_or_else(|| "`join` takes a list of texts".to_owned())?;
+                let between = text.len().saturating_mul(parts.len().saturating_sub(1));
+                let length = parts.iter().map(|part| part.len()).fold(between, usize::saturating_add);
+                if length > MAX_TEXT { Err(text_too_long()) } else { Ok(Value::from(parts.join(text))) }
             }
             _ => Err("`join` takes a list of texts".to_owned()),
         },
@@ -257,7 +269,7 @@ fn of_text(text: &str, name: &str, arguments: &[Value]) -> Result<Value, String>
             // As often as it could occur, before anything is made.
             let most = text.chars().count() + 1;
             if new.len().saturating_mul(most).saturating_add(text.len()) > MAX_TEXT && new.len() > old.len() {
-                return Err("the text becomes too long".to_owned());
+                return Err(text_too_long());
             }
             Ok(Value::from(text.replace(old, new)))
         }
@@ -292,7 +304,23 @@ fn titled(text: &str, begins: impl Fn(char) -> bool) -> String {
 }
 
 pub(super) fn bounded(text: String) -> Result<Value, String> {
-    if text.len() > MAX_TEXT { Err("the text becomes too long".to_owned()) } else { Ok(Value::from(text)) }
+    if text.len() > MAX_TEXT { Err(text_too_long()) } else { Ok(Value::from(text)) }
+}
+
+fn text_too_long() -> String {
+    "the text becomes too long".to_owned()
+}
+
+pub(super) fn list_too_long() -> String {
+    format!("the list becomes longer than {MAX_ITEMS} items")
+}
+
+/// The parts of a text as a list. Each takes memory of its own.
+fn listed<'t>(parts: impl Iterator<Item = &'t str> + Clone) -> Result<Value, String> {
+    if parts.clone().take(MAX_ITEMS + 1).count() > MAX_ITEMS {
+        return Err(list_too_long());
+    }
+    Ok(Value::List(parts.map(Value::from).collect()))
 }
 
 fn shown(text: &str) -> String {

@@ -113,6 +113,40 @@ fn what_does_not_go_is_an_error_that_quotes_the_expression() {
     }
 }
 
+/// Each would take hours, or more memory than there is.
+#[test]
+fn what_an_expression_makes_and_looks_at_has_an_end() {
+    let of = |items: usize, item: Value| Value::List(std::iter::repeat_n(item, items).collect());
+    let mut state = State::default();
+    for (key, value) in [
+        ("long", Value::from("a".repeat(8 << 20))),
+        ("word", Value::from("z".repeat(1 << 19))),
+        ("letters", Value::from("b".repeat(1 << 19) + "z")),
+        ("items", of(1_000_000, Value::from(1))),
+        ("texts", of(1_000_000, Value::from(""))),
+        ("nested", of(1_000, of(1_000, Value::from(1)))),
+    ] {
+        state.set(key.into(), value);
+    }
+    let many = |part: &str, between: &str| vec![part; 100].join(between);
+    for (source, problem) in [
+        (format!("2 in ({})", many("state.items", " + ")), "longer than 2000000 items"),
+        ("len(str(state.nested)) == 1".to_owned(), "too long"),
+        ("len(state.long.join(state.texts)) == 1".to_owned(), "too long"),
+        ("len(state.long.split('a')) == 1".to_owned(), "longer than 2000000 items"),
+        (many("2 in state.items", " or "), "looks at more than"),
+        (many("state.nested == state.nested", " and "), "looks at more than"),
+        (many("state.long.find('b') == 1", " or "), "looks at more than"),
+        (format!("[{}]", many("state.nested", ", ")), "it is larger than"),
+    ] {
+        let found = PythonExpression::parse(&source, &[]).unwrap().evaluate(&state);
+        assert!(found.as_ref().is_err_and(|error| error.contains(problem)), "{source}: {found:?}");
+    }
+    for source in ["state.word.strip(state.letters) == ''", "state.nested is not None", "len(state.items) > 5"] {
+        assert_eq!(PythonExpression::parse(source, &[]).unwrap().holds(&state), Ok(true), "{source}");
+    }
+}
+
 #[test]
 fn what_is_not_in_the_language_is_refused_with_its_place() {
     for (source, part) in [
