@@ -66,12 +66,13 @@ fn brackets(form: Form) -> (&'static str, &'static str) {
     }
 }
 
-/// Text inside a quoted label; everything that Mermaid or HTML would act on is written as a character code.
+/// Text inside a quoted label; everything that Mermaid or HTML would act on is written as a character code. `%%{` begins instructions
+/// wherever it stands: they can have nodes not drawn at all.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '"' | '<' | '>' | '&' | '#' | '`' | '\\' | ';' => {
+            '"' | '<' | '>' | '&' | '#' | '`' | '\\' | ';' | '%' => {
                 escaped.push_str(&format!("#{};", u32::from(character)));
             }
             hidden if is_hidden(hidden) => escaped.push(' '),
@@ -81,7 +82,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// A title as a YAML text.
+/// A title as a YAML text. Older viewers look for instructions there, too.
 fn quoted_title(title: &str) -> String {
-    format!("'{}'", title.replace('\'', "''").replace(is_hidden, " "))
+    format!("'{}'", title.replace('\'', "''").replace(is_hidden, " ").replace("%{", "% {"))
 }

@@ -224,3 +224,13 @@ fn every_shape_of_graph_has_a_layout() {
         assert!(!svg.contains("NaN"), "{svg}");
     }
 }
+
+/// A viewer of Mermaid follows `%%{…}%%` wherever it stands, and takes single quotes for double ones.
+#[test]
+fn no_name_is_an_instruction_to_a_viewer() {
+    let name = "%%{init: {'themeCSS': '.node { display: none }'}}%%";
+    let shape = Shape { id: name.into(), kind: "end", form: Form::End, fate: Fate::Open, detail: None };
+    let picture = Picture { title: name.into(), subtitle: None, shapes: vec![shape], lines: Vec::new(), start: 0 };
+    let text = picture.mermaid();
+    assert!(text.contains("themeCSS") && !text.contains("%%{"), "{text}");
+}
