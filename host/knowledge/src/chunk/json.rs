@@ -3,7 +3,7 @@
 //! A value that fits is one piece, written as it is in the document; of one that does not, each member is looked at. Each
 //! piece begins with the path to it.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -17,6 +17,8 @@ use super::{Cutter, pack::Packer};
 const DEPTH: usize = 64;
 /// Values of more bytes for a token than this are not measured but taken for too long.
 const BYTES: usize = 16;
+/// Bytes of a path that stand before a piece. Each piece has its path, and one key may be as long as a document.
+const PATH: usize = 512;
 
 /// The chunks of a JSON document, or `None` if it is none.
 pub(super) fn cut(cutter: &Cutter<'_>, text: &str) -> Option<Vec<String>> {
@@ -38,7 +40,7 @@ pub(super) fn cut_lines(cutter: &Cutter<'_>, text: &str) -> Option<Vec<String>> 
 
 fn add(cutter: &Cutter<'_>, packer: &mut Packer<'_>, path: &mut String, value: &RawValue, depth: usize) {
     let text = value.get();
-    let label = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    let label = label(cutter, path);
     let measured = (text.len() <= cutter.size.saturating_mul(BYTES)).then(|| cutter.length(text));
     if let Some(length) = measured.filter(|&length| length + cutter.length(&label) <= cutter.size) {
         return packer.add(&label, text, length);
@@ -67,6 +69,23 @@ fn add(cutter: &Cutter<'_>, packer: &mut Packer<'_>, path: &mut String, value: &
         return packer.add(&label, &string, cutter.length(&string));
     }
     packer.add(&label, text, measured.unwrap_or_else(|| cutter.length(text)));
+}
+
+/// What stands before a piece: the path to it, or the end of one that is long or would leave little room for the piece.
+fn label(cutter: &Cutter<'_>, path: &str) -> String {
+    if path.is_empty() {
+        return String::new();
+    }
+    let whole = format!("{}: ", end_of(path, PATH));
+    // No letter of it takes more than a token for each of its bytes.
+    if cutter.length(&whole) > cutter.size / 4 * 3 { format!("{}: ", end_of(path, cutter.size / 4)) } else { whole }
+}
+
+fn end_of(path: &str, most: usize) -> Cow<'_, str> {
+    match path.len().checked_sub(most) {
+        None | Some(0) => path.into(),
+        Some(rest) => format!("…{}", &path[path.ceil_char_boundary(rest)..]).into(),
+    }
 }
 
 /// Appends the step to a member to a path.

@@ -100,6 +100,18 @@ note: "a\nb""#,
     assert_eq!(cut(Kind::JsonLines, 12, 0, "{\"a\":1}\n\n{\"a\":2}\n"), ["[0]: {\"a\":1}", "[1]: {\"a\":2}"]);
 }
 
+/// Each of the pieces has its path, of which the last steps say most.
+#[test]
+fn long_paths_are_cut_at_their_beginning() {
+    let text = format!(r#"{{"{}": [{}]}}"#, "k".repeat(10_000), vec!["1"; 5_000].join(","));
+    for (size, most) in [(50, 25 * text.len()), (400, 200 * text.len())] {
+        let chunks = cut(Kind::Json, size, 0, &text);
+        assert!(chunks.iter().map(String::len).sum::<usize>() < most);
+        assert!(chunks[0].starts_with('…') && chunks[0].contains("k[0]: 1\n"), "{}", chunks[0]);
+        assert!(chunks.iter().all(|chunk| approximate_starts(chunk).len() <= size));
+    }
+}
+
 #[test]
 fn what_is_no_json_is_text_and_depth_has_an_end() {
     assert_eq!(cut(Kind::Json, 50, 0, "{ // a comment\n}"), ["{ // a comment\n}"]);
