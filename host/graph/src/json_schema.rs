@@ -160,6 +160,17 @@ impl JsonSchema {
     }
 }
 
+/// The values that a value is compared with, which goes through all that they consist of.
+fn compared(schema: &Map<String, Value>) -> u64 {
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    listed.chain(schema.get("const")).map(count).sum()
+}
+
+/// Whether a text has to be a regular expression.
+fn is_for_patterns(schema: &Map<String, Value>) -> bool {
+    schema.get("format").is_some_and(|format| format == "regex")
+}
+
 /// The values that a value consists of.
 fn count(value: &Value) -> u64 {
     match value {
@@ -263,10 +274,10 @@ impl<'v> Walk<'_, 'v> {
         if !self.open.insert(pair) {
             return Ok(1);
         }
-        let mut steps = 1_u64;
-        for key in ["enum", "required"] {
-            steps += keywords.get(key).and_then(Value::as_array).map_or(0, |values| values.len() as u64);
-        }
+        let compared = compared(keywords);
+        self.work = self.work.saturating_add(compared);
+        let required = keywords.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+        let mut steps = (1 + required as u64).saturating_add(compared);
         let targets: Vec<&'v Value> =
             references(keywords).filter_map(|reference| self.targets.find(reference)).collect();
         let single = IN_PLACE.iter().filter_map(|key| keywords.get(*key));
@@ -312,6 +323,9 @@ impl<'v> Walk<'_, 'v> {
                 let pattern = keywords.get("pattern").and_then(Value::as_str);
                 let looked_at = pattern.map_or(0, |pattern| self.patterns.steps(pattern, text.len()));
                 steps = steps.saturating_add(looked_at);
+                if is_for_patterns(keywords) {
+                    steps = steps.saturating_add(patterns::steps_of_reading(text.len()));
+                }
             }
             _ => {}
         }

@@ -18,6 +18,8 @@ const MOST_PLACES: u64 = 20_000;
 /// What looks around, and for how many places each place of a pattern with such a part counts: it goes back and forth.
 const AROUND: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
 const TIMES_AROUND: u64 = 256;
+/// Which part of the square of its bytes reading a pattern takes in steps: each name of a group is compared with all others.
+const SQUARE_A_STEP: u64 = 2_048;
 
 /// The patterns of a schema.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(super) struct Patterns {
     places: HashMap<String, u64>,
     /// At how many of all, each as often as it is there
     all_places: u64,
+    /// Whether there are texts that have to be patterns
+    reads_patterns: bool,
 }
 
 impl Patterns {
@@ -58,6 +62,11 @@ impl Patterns {
         Ok(())
     }
 
+    /// Takes note that texts have to be patterns.
+    pub(super) fn are_read(&mut self) {
+        self.reads_patterns = true;
+    }
+
     /// Steps of looking for one pattern in a text of so many bytes.
     pub(super) fn steps(&self, pattern: &str, bytes: usize) -> u64 {
         let places = self.places.get(pattern).copied().unwrap_or(MOST_PLACES);
@@ -66,16 +75,22 @@ impl Patterns {
 
     /// Steps of looking for all of them.
     pub(super) fn all_steps_of(&self, bytes: usize) -> u64 {
-        self.all_places.saturating_mul(bytes as u64) / PLACES_A_STEP
+        let read = if self.reads_patterns { steps_of_reading(bytes) } else { 0 };
+        (self.all_places.saturating_mul(bytes as u64) / PLACES_A_STEP).saturating_add(read)
     }
 
     /// Steps of looking for all of them in all texts of a value.
     pub(super) fn all_steps(&self, value: &Value) -> u64 {
-        if self.number == 0 {
+        if self.number == 0 && !self.reads_patterns {
             return 0;
         }
         self.all_steps_of(bytes(value))
     }
+}
+
+/// Steps of finding out whether a text of so many bytes is a pattern.
+pub(super) fn steps_of_reading(bytes: usize) -> u64 {
+    (bytes as u64).saturating_mul(bytes as u64) / SQUARE_A_STEP
 }
 
 /// At how many places of a pattern a match may be at once, or what counts as much.

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::patterns::Patterns;
-use super::{DATA, DEFINITIONS, NAMED, REFERENCES, SchemaProblem, Targets, references, too_much};
+use super::{
+    DATA, DEFINITIONS, NAMED, REFERENCES, SchemaProblem, Targets, compared, is_for_patterns, references, too_much,
+};
 
 /// Values that a schema consists of.
 const MAX_NODES: usize = 100_000;
@@ -59,9 +61,9 @@ impl<'v> Survey<'_, 'v> {
             return Ok((1, 1));
         }
         deep(above + 1)?;
-        // Data is not gone into, but a value is compared with each of an `enum`.
-        let compared = value.get("enum").filter(|_| !is_names).and_then(Value::as_array).map_or(0, Vec::len);
-        let (mut size, mut depth) = (1 + compared as u64, 0);
+        // Data is not gone into, but a value is compared with all of it.
+        let compared = value.as_object().filter(|_| !is_names).map_or(0, compared);
+        let (mut size, mut depth) = (compared.saturating_add(1), 0);
         for target in references.into_iter().filter_map(|reference| self.targets.find(reference)) {
             // It may stand where nothing but data is expected.
             self.structure.add(target, Place::Schema, 0)?;
@@ -127,6 +129,9 @@ impl Structure {
             Value::Object(entries) => {
                 if let Some(text) = entries.get("pattern").and_then(Value::as_str) {
                     self.patterns.add(text)?;
+                }
+                if is_for_patterns(entries) {
+                    self.patterns.are_read();
                 }
                 if let Some(Value::Object(named)) = entries.get("patternProperties") {
                     named.keys().try_for_each(|text| self.patterns.add(text))?;

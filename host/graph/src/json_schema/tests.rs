@@ -43,6 +43,27 @@ fn attack_71_references_that_multiply_are_refused() {
     assert!(told(chain(60, down), json!("x")).contains("more than 200000 parts"));
 }
 
+/// Each name of a group in it is compared with all others.
+#[test]
+fn attack_71_a_text_that_has_to_be_a_pattern_is_not_read_at_any_length() {
+    let schema = json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": { "format": "regex" } });
+    let groups = |number: usize| (0..number).map(|at| format!("(?<g{at}>)")).collect::<String>();
+    assert_eq!(told(schema.clone(), json!(["(?<year>[0-9]{4})", groups(2_000)])), "fits");
+    assert!(told(schema.clone(), json!(["("])).contains("regex"));
+    assert!(told(schema, json!([groups(50_000)])).contains("too many steps"));
+}
+
+/// They are compared part by part, and differ in the last one.
+#[test]
+fn attack_71_values_that_a_value_is_compared_with_count_with_all_their_parts() {
+    let list = |last: usize| (0..5_000).map(|_| 0).chain([last]).collect::<Vec<_>>();
+    let all = |number: usize, from: usize| (from..from + number).map(list).collect::<Vec<_>>();
+    assert_eq!(told(json!({ "items": { "enum": all(2, 1) } }), json!(all(2, 1))), "fits");
+    for items in [json!({ "enum": all(20, 1) }), json!({ "anyOf": vec![json!({ "const": list(1) }); 20] })] {
+        assert!(told(json!({ "items": items }), json!(all(100, 100))).contains("too many steps"));
+    }
+}
+
 #[test]
 fn attack_71_chains_are_refused_before_they_use_up_the_stack() {
     let one = |next: String| json!({ "$ref": next });
