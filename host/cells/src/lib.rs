@@ -77,6 +77,7 @@ mod run;
 mod secrets;
 mod services;
 mod sockets;
+mod store_share;
 mod survey;
 mod tape;
 mod text;
@@ -116,4 +117,5 @@ pub use secrets::Secrets;
 pub use services::{
     HttpExchange, HttpReply, HttpTape, KeyValueStore, LogLine, LogListener, ServiceError, ServiceReply, Services,
 };
+pub use store_share::StoreShare;
 pub use survey::{Survey, SurveyError, survey};

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+/// Memory and time that a case may give its call: it comes with the plugin, and whoever plays it decides on neither.
+const MOST_MEMORY: Bytes = Bytes::mib(1 << 10);
+const MOST_MILLISECONDS: u64 = 600_000;
+
 /// A case as it stands in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +97,18 @@ pub struct CaseBudget {
     pub memory: Option<Bytes>,
     /// Time in milliseconds
     pub wall_clock_ms: Option<u64>,
+}
+
+impl CaseBudget {
+    fn check(&self) -> Result<(), String> {
+        if self.memory.is_some_and(|memory| memory > MOST_MEMORY) {
+            return Err(format!("`budget.memory`: a case has {MOST_MEMORY} at most"));
+        }
+        if self.wall_clock_ms.is_some_and(|time| time > MOST_MILLISECONDS) {
+            return Err(format!("`budget.wall_clock_ms`: a case has {MOST_MILLISECONDS} at most"));
+        }
+        Ok(())
+    }
 }
 
 /// What is called.
@@ -216,6 +232,7 @@ impl Case {
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let mut case: Case = serde_json::from_str(text).map_err(|error| error.to_string())?;
         case.call()?;
+        case.budget.check()?;
         case.sort_directories(folder)?;
         Ok(case)
     }
@@ -375,6 +392,12 @@ mod tests {
             (r#"{ "tool": "a", "hook": "b", "expect": { "output": 1 } }"#, "more than one"),
             (r#"{ "tool": "a" }"#, "missing field `expect`"),
             (r#"{ "tool": "a", "expect": { "outptu": 1 } }"#, "unknown variant `outptu`"),
+            (r#"{ "tool": "a", "expect": { "output": 1 }, "budget": { "memory": 68719476736 } }"#, "`budget.memory`: "),
+            (r#"{ "tool": "a", "expect": { "output": 1 }, "budget": { "wall_clock_ms": 1e12 } }"#, "invalid type"),
+            (
+                r#"{ "tool": "a", "expect": { "output": 1 }, "budget": { "wall_clock_ms": 600001 } }"#,
+                "`budget.wall_clock_ms`: a case has 600000",
+            ),
             (r#"{ "tool": "a", "expect": { "output": 1 }, "grant": {} }"#, "unknown field `grant`"),
             (r#"{ "tool": "a", "expect": { "output": 1 }, "grants": { "htpt": [] } }"#, "unknown field `htpt`"),
             (

@@ -6,11 +6,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use hotcell_budget::Usage;
 use hotcell_cells::{
-    HttpExchange, HttpReply, HttpTape, KeyValueStore, Recording, ServiceError, ServiceReply, Services,
+    HttpExchange, HttpReply, HttpTape, KeyValueStore, Recording, ServiceError, ServiceReply, Services, StoreShare,
 };
 use serde_json::{Value, json};
 
 use crate::case::{HostCall, HostReply};
+
+/// Calls without a reply that are told of, and bytes of what is told of each: a plugin makes as many as it likes.
+const MOST_MISSING: usize = 20;
+const MOST_SHOWN: usize = 4 << 10;
 
 /// What the host of one case has left to say, and what it was asked in vain.
 pub(crate) struct Replies {
@@ -34,8 +38,16 @@ impl Replies {
             reply.call == call && reply.request.as_ref().is_none_or(|wanted| is_part_of(wanted, request))
         };
         let Some(place) = left.iter().position(fits) else {
+            let mut request = request.to_string();
+            if request.len() > MOST_SHOWN {
+                request.truncate(request.floor_char_boundary(MOST_SHOWN));
+                request.push('…');
+            }
             let text = format!("the case has no reply left for this `{}` call: {request}", call.as_str());
-            locked(&self.missing).push(text.clone());
+            let mut missing = locked(&self.missing);
+            if missing.len() < MOST_MISSING {
+                missing.push(text.clone());
+            }
             return Err(text);
         };
         let reply = left.remove(place);
@@ -136,7 +148,7 @@ pub(crate) fn recorded(recording: &Recording) -> Vec<HostReply> {
     recording.http_replies().into_iter().map(reply).collect()
 }
 
-/// The store of one case.
+/// The store of one case, with the share that a plugin has.
 pub(crate) struct Store(Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Store {
@@ -148,15 +160,22 @@ impl Store {
 
 impl KeyValueStore for Store {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, ServiceError> {
+        StoreShare::check_key(key)?;
         Ok(locked(&self.0).get(key).cloned())
     }
 
     fn set(&self, key: &str, value: &[u8]) -> Result<(), ServiceError> {
-        locked(&self.0).insert(key.to_owned(), value.to_vec());
+        let mut entries = locked(&self.0);
+        let others = entries.iter().filter(|(other, _)| *other != key);
+        let (keys, bytes) =
+            others.fold((0, 0), |(keys, bytes), (key, value)| (keys + 1, bytes + key.len() + value.len()));
+        StoreShare::check_entry(key, value, keys, bytes)?;
+        entries.insert(key.to_owned(), value.to_vec());
         Ok(())
     }
 
     fn delete(&self, key: &str) -> Result<(), ServiceError> {
+        StoreShare::check_key(key)?;
         locked(&self.0).remove(key);
         Ok(())
     }
@@ -169,10 +188,10 @@ impl KeyValueStore for Store {
 
 #[cfg(test)]
 mod tests {
-    use hotcell_cells::{ServiceError, Services as _};
+    use hotcell_cells::{KeyValueStore as _, ServiceError, Services as _, StoreShare};
     use serde_json::json;
 
-    use super::Replies;
+    use super::{MOST_MISSING, MOST_SHOWN, Replies, Store};
     use crate::case::{HostCall, HostReply};
 
     #[tokio::test]
@@ -185,5 +204,23 @@ mod tests {
         let called = replies.call_tool("Find", r#"{"Key":"OSLO"}"#, 0).await.result;
         assert_eq!(called, Err(ServiceError::Unavailable(told.to_owned())));
         assert_eq!(replies.missing(), [told]);
+    }
+
+    #[tokio::test]
+    async fn what_a_plugin_asks_in_vain_and_keeps_takes_so_much_memory_and_no_more() {
+        let replies = Replies::new(&[]);
+        let long = json!({ "text": "x".repeat(1 << 20) }).to_string();
+        for _ in 0..100 {
+            assert!(replies.complete(&long).await.result.is_err());
+        }
+        let missing = replies.missing();
+        assert!(missing.len() == MOST_MISSING && missing.iter().all(|text| text.len() < MOST_SHOWN + 100));
+
+        let store = Store::new(&Default::default());
+        let value = vec![0; StoreShare::VALUE];
+        let kept = (0..100).filter(|number| store.set(&number.to_string(), &value).is_ok()).count();
+        assert_eq!(kept, 63);
+        assert!(store.set("0", b"small").is_ok() && store.set("0", &vec![0; value.len() + 1]).is_err());
+        assert!(store.set(&"k".repeat(257), b"").is_err());
     }
 }

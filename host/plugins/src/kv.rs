@@ -10,20 +10,11 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hotcell_cells::{KeyValueStore, ServiceError};
+use hotcell_cells::{KeyValueStore, ServiceError, StoreShare};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
 pub use self::owner::Owner;
 pub use self::take_over::{Amount, Former, Listing, TakeOverError};
-
-/// Bytes of a key.
-const MAX_KEY: usize = 256;
-/// Bytes of a value.
-const MAX_VALUE: usize = 1 << 20;
-/// Bytes that the keys and values of one plugin may have together.
-const MAX_SHARE: i64 = 64 << 20;
-/// Keys of one plugin.
-const MAX_KEYS: i64 = 10_000;
 
 /// The store of an owner, as its number. An owner that has none has no entries either.
 const STORE: &str = "(SELECT id FROM stores WHERE project = ?1 AND folder = ?2 AND plugin = ?3)";
@@ -141,16 +132,9 @@ fn broken(error: rusqlite::Error) -> ServiceError {
     ServiceError::Unavailable(format!("the store cannot be used: {error}"))
 }
 
-fn check_key(key: &str) -> Result<(), ServiceError> {
-    if key.is_empty() || key.len() > MAX_KEY {
-        return Err(ServiceError::InvalidInput(format!("a key has 1 to {MAX_KEY} bytes, not {}", key.len())));
-    }
-    Ok(())
-}
-
 impl KeyValueStore for Store {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, ServiceError> {
-        check_key(key)?;
+        StoreShare::check_key(key)?;
         let connection = self.stores.connection();
         let sql = format!("SELECT value FROM entries WHERE store = {STORE} AND key = ?4");
         let mut query = connection.prepare_cached(&sql).map_err(broken)?;
@@ -159,11 +143,7 @@ impl KeyValueStore for Store {
     }
 
     fn set(&self, key: &str, value: &[u8]) -> Result<(), ServiceError> {
-        check_key(key)?;
-        if value.len() > MAX_VALUE {
-            let text = format!("a value has at most {MAX_VALUE} bytes, not {}", value.len());
-            return Err(ServiceError::InvalidInput(text));
-        }
+        StoreShare::check_key(key)?;
         let mut connection = self.stores.connection();
         // A writer from its beginning: two that both began as readers could not both go on.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(broken)?;
@@ -176,10 +156,8 @@ impl KeyValueStore for Store {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .map_err(broken)?;
-        if keys >= MAX_KEYS || bytes + (key.len() + value.len()) as i64 > MAX_SHARE {
-            let text = format!("the plugin's store is full: {MAX_KEYS} keys and {MAX_SHARE} bytes are its share");
-            return Err(ServiceError::Unavailable(text));
-        }
+        let number = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+        StoreShare::check_entry(key, value, number(keys), number(bytes))?;
         transaction
             .execute(
                 "INSERT INTO entries (store, key, value) VALUES (?1, ?2, ?3)
@@ -191,7 +169,7 @@ impl KeyValueStore for Store {
     }
 
     fn delete(&self, key: &str) -> Result<(), ServiceError> {
-        check_key(key)?;
+        StoreShare::check_key(key)?;
         let connection = self.stores.connection();
         let sql = format!("DELETE FROM entries WHERE store = {STORE} AND key = ?4");
         let Owner { project, folder, plugin } = &self.owner;

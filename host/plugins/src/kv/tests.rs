@@ -133,19 +133,19 @@ fn attack_39_40_a_plugin_has_a_share_and_no_more() {
     let store = of("one", "greedy");
     let full = |result: Result<(), ServiceError>| matches!(result, Err(ServiceError::Unavailable(_)));
     for number in 0..64 {
-        let stored = store.set(&format!("{number}"), &vec![0; MAX_VALUE]);
+        let stored = store.set(&format!("{number}"), &vec![0; StoreShare::VALUE]);
         assert_eq!(stored.is_ok(), number < 63, "{number}: {stored:?}");
     }
-    assert!(full(store.set("more", &vec![0; MAX_VALUE])));
+    assert!(full(store.set("more", &vec![0; StoreShare::VALUE])));
     assert!(store.set("0", b"small").is_ok());
     assert!(of("one", "other").set("x", b"y").is_ok());
     // A share is that of a plugin in a project.
-    assert!(of("two", "greedy").set("x", &vec![0; MAX_VALUE]).is_ok());
-    for (key, value) in [("", 0), (&*"k".repeat(257), 0), ("k", MAX_VALUE + 1)] {
+    assert!(of("two", "greedy").set("x", &vec![0; StoreShare::VALUE]).is_ok());
+    for (key, value) in [("", 0), (&*"k".repeat(257), 0), ("k", StoreShare::VALUE + 1)] {
         assert!(matches!(store.set(key, &vec![0; value]), Err(ServiceError::InvalidInput(_))));
     }
     let many = of("one", "many");
-    for number in 0..MAX_KEYS {
+    for number in 0..StoreShare::KEYS {
         many.set(&number.to_string(), b"").unwrap();
     }
     assert!(full(many.set("one more", b"")));
