@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::Performed;
 use super::arguments;
 use super::call::{Heard, consult_graph};
+use super::given::given;
 use super::model::pause;
 use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
@@ -28,7 +29,7 @@ pub(super) async fn perform(
     action: &ToolAction,
     state: &State,
 ) -> Result<Performed, Interruption> {
-    let inputs = action.inputs.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
+    let inputs = given(&action.inputs, state).map_err(Interruption::Failed)?;
     let mut inputs = inputs.as_object().cloned().unwrap_or_default();
     // What asks somebody, a server or a graph has room of its own, as in `perform` of every action.
     if action.tool.confirm && !Box::pin(may_call(turn, &action.tool.name, &Value::Object(inputs.clone()))).await? {

@@ -13,6 +13,7 @@ use hotcell_graph::{Key, Object, State, Value};
 use hotcell_journal::{CALLBACK, Question};
 
 use super::Performed;
+use super::given::given;
 use super::tool::{self, ToolFailure, ToolRequest};
 use crate::context::{Idle, Interruption, RunContext};
 use crate::memory::Deed;
@@ -27,9 +28,7 @@ const MOST_SLOW: u32 = 2;
 const SHORTEST: Duration = Duration::from_millis(100);
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &JobAction, state: &State) -> Result<Performed, Interruption> {
-    let value = |expression: &hotcell_graph::ir::Expression| {
-        expression.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))
-    };
+    let value = |expression: &hotcell_graph::ir::Expression| given(expression, state).map_err(Interruption::Failed);
     let (settings, arguments) = (value(&action.settings)?, value(&action.arguments)?);
     let address = action.callback.as_ref().map(value).transpose()?;
     let seen = turn.context.seen_by_tools(state);

@@ -10,6 +10,7 @@ mod converse;
 mod defined;
 mod failure;
 mod forbidden;
+mod given;
 pub(crate) mod job;
 mod look_up;
 mod map;

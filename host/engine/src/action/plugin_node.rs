@@ -7,6 +7,7 @@ use hotcell_graph::{Object, State, Value};
 use hotcell_journal::{CALLBACK, Question};
 
 use super::Performed;
+use super::given::given;
 use super::permission::{Permits, with_denied};
 use super::spread::entries;
 use super::tool::{self, ToolFailure, ToolRequest};
@@ -25,7 +26,7 @@ pub(super) async fn perform(
 ) -> Result<Performed, Interruption> {
     let text = |field: &'static str, expression: &hotcell_graph::ir::Expression| {
         let value =
-            expression.evaluate(state).map_err(|missing| Interruption::Failed(format!("`{field}`: {missing}")))?;
+            given(expression, state).map_err(|problem| Interruption::Failed(format!("`{field}`: {problem}")))?;
         Ok::<String, Interruption>(value.to_json())
     };
     let (with, inputs) = (text("with", &action.with)?, text("inputs", &action.inputs)?);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::common::journal::request;
-use crate::common::{World, end, graph, pass};
+use crate::common::{World, end, graph, node, pass};
 use hotcell_budget::Bytes;
 use hotcell_engine::{Engine, Outcome};
-use hotcell_graph::ir::{Expression, Graph, Update};
+use hotcell_graph::Value;
+use hotcell_graph::ir::{Action, Expression, Graph, PluginNodeAction, PluginNodeKind, Update};
 use hotcell_journal::{MemoryStore, RunStore as _};
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +52,33 @@ async fn values_that_share_what_they_are_made_of_are_counted_as_they_are_written
         graph.initial_state = vec![("x".into(), "0123456789".into())];
         let error = failed(graph).await;
         assert!(error.contains("the value that it writes to `x` cannot be kept: it is larger than"), "{error}");
+    }
+}
+
+/// It names one text of the state a hundred times, which a file may have do it a hundred thousand times.
+#[tokio::test]
+async fn what_is_handed_over_or_written_out_has_a_size() {
+    let wide =
+        || Expression::Object((0..100).map(|at| (format!("k{at}").into(), Expression::Key("x".into()))).collect());
+    let result = || Action::End { output: wide() };
+    let joined = || Action::End { output: Expression::Joined(vec![wide()]) };
+    let tool = || {
+        Action::PluginNode(Box::new(PluginNodeAction {
+            plugin_node: "send/mail".into(),
+            kind: PluginNodeKind::Tool,
+            with: Expression::Value(Value::Object(Default::default())),
+            inputs: wide(),
+            branches: Vec::new(),
+            keys: None,
+            bind: "output",
+        }))
+    };
+    for action in [&result as &dyn Fn() -> Action, &joined, &tool] {
+        let mut graph =
+            graph(&["a", "done"], |ids| vec![node(ids, "a", action(), &[], &["done"]), end(ids, "done", "")]);
+        graph.initial_state = vec![("x".into(), "x".repeat(1 << 20).into())];
+        let error = failed(graph).await;
+        assert!(error.contains("it is larger than 67108864 bytes"), "{error}");
     }
 }
 

@@ -163,6 +163,14 @@ fn bounded(text: String) -> Result<String, NoValue> {
     if text.len() > MAX_EXPANDED { Err(too_long()) } else { Ok(text) }
 }
 
+/// A value that is to be written out, if it is not too large for that: it may name one large value of the state thousands of times.
+fn of_a_size(value: Value) -> Result<Value, NoValue> {
+    match value.check_size() {
+        Ok(_) => Ok(value),
+        Err(problem) => Err(NoValue::Unfit(format!("the text of it is too long: {problem}"))),
+    }
+}
+
 fn too_long() -> NoValue {
     NoValue::Unfit(format!("the text becomes longer than {MAX_EXPANDED} bytes"))
 }
@@ -250,7 +258,7 @@ impl Expression {
             Expression::Joined(parts) => {
                 let mut text = String::new();
                 for part in parts {
-                    text.push_str(&to_text(&part.evaluate(scope)?));
+                    text.push_str(&to_text(&of_a_size(part.evaluate(scope)?)?));
                     if text.len() > MAX_EXPANDED {
                         return Err(too_long());
                     }
@@ -275,7 +283,7 @@ impl Expression {
             Expression::Braces(template) => template.expand(scope).map(Value::text).map_err(NoValue::Unfit),
             Expression::TextOf(of) => Ok(match of.evaluate(scope)? {
                 Value::Null => Value::from(""),
-                value => Value::from(&*value.to_display()),
+                value => Value::from(&*of_a_size(value)?.to_display()),
             }),
             Expression::Holds(condition) => condition.holds(scope).map(Value::Bool).map_err(NoValue::Unfit),
             Expression::Meets { object, condition } => match object.evaluate(scope)? {
@@ -316,7 +324,7 @@ impl Expression {
                 let value = self.evaluate(scope)?;
                 Ok(as_text(&value).map_or_else(|| value.to_display().into_owned(), str::to_owned))
             }
-            _ => Ok(self.evaluate(scope)?.to_display().into_owned()),
+            _ => Ok(of_a_size(self.evaluate(scope)?)?.to_display().into_owned()),
         }
     }
 
