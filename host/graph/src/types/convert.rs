@@ -1,12 +1,19 @@
 //! Values become values of a type.
 
-use std::fmt;
+use std::{fmt, io};
 
 use thiserror::Error;
 
 use super::text::to_text;
 use super::{Members, Shape, Type};
 use crate::value::{List, Number, Object, Value};
+
+/// How often all parts of a value may be looked at together, before it is known what they become.
+const MOST_STEPS: u64 = 20_000_000;
+/// Ways to read a value that are never too many: every type that somebody writes has fewer.
+const FEW_WAYS: u64 = 16;
+/// Declared members of an object that are looked through in the time of one step.
+const MEMBERS_A_STEP: u64 = 8;
 
 /// Why a value cannot become one of a type.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -56,6 +63,34 @@ impl Type {
     /// # Errors
     /// When it cannot become one, with the part that does not fit.
     pub fn convert(&self, value: &Value) -> Result<Value, Mismatch> {
+        self.check_work(value)?;
+        self.converted(value)
+    }
+
+    /// Refuses a value that has many parts where each of them may be one of many types.
+    fn check_work(&self, value: &Value) -> Result<(), Mismatch> {
+        let ways = self.ways();
+        if ways <= FEW_WAYS || ways.saturating_mul(count(value)) <= MOST_STEPS {
+            return Ok(());
+        }
+        Err(Mismatch::new("it takes too many steps to find out which of its types the value has"))
+    }
+
+    /// As how many types a part of a value is looked at.
+    fn ways(&self) -> u64 {
+        match &self.shape {
+            Shape::Union(members) => members.iter().map(Type::ways).fold(1, u64::saturating_add),
+            Shape::Array(items) => items.ways(),
+            Shape::Object(members) => {
+                let types = members.declared.iter().map(|member| &member.ty).chain(members.others.as_deref());
+                let searched = members.declared.len() as u64 / MEMBERS_A_STEP;
+                types.map(Type::ways).fold(searched.max(1), u64::max)
+            }
+            _ => 1,
+        }
+    }
+
+    fn converted(&self, value: &Value) -> Result<Value, Mismatch> {
         let converted = self.convert_shape(value)?;
         match self.constraint.as_ref().and_then(|constraint| constraint.violated_by(&converted)) {
             Some(problem) => Err(Mismatch::new(problem)),
@@ -76,14 +111,14 @@ impl Type {
             (Shape::Number, Value::Number(number)) => Ok(Value::Number(Number::Float(number.to_f64()))),
             (Shape::Number, Value::Bool(value)) => Ok(Value::Number(Number::Float(f64::from(u8::from(*value))))),
             (Shape::Boolean, Value::Number(number)) => Ok(Value::Bool(number.to_f64() != 0.0)),
-            (Shape::Array(items), Value::List(_)) => items.each(value).map(Value::List),
+            (Shape::Array(items), Value::List(_)) => items.each_of(value).map(Value::List),
             (Shape::Object(members), Value::Object(object)) => members.convert(object).map(Value::Object),
             (Shape::Union(members), _) => {
                 let exact = members.iter().find(|member| member.is_kind_of(value));
-                let near = || members.iter().find(|member| member.fits(value));
+                let near = || members.iter().find(|member| member.has(value));
                 match exact.or_else(near) {
-                    Some(member) => member.convert(value),
-                    None => members.iter().find_map(|member| member.convert(value).ok()).ok_or_else(refused),
+                    Some(member) => member.converted(value),
+                    None => members.iter().find_map(|member| member.converted(value).ok()).ok_or_else(refused),
                 }
             }
             _ => Err(refused()),
@@ -92,6 +127,10 @@ impl Type {
 
     /// Whether the value is of this type as it is; an integer is a number too.
     pub fn fits(&self, value: &Value) -> bool {
+        self.check_work(value).is_ok() && self.has(value)
+    }
+
+    fn has(&self, value: &Value) -> bool {
         let shape = match (&self.shape, value) {
             (Shape::Any, _)
             | (Shape::Text, Value::Text(_))
@@ -99,9 +138,9 @@ impl Type {
             | (Shape::Boolean, Value::Bool(_))
             | (Shape::Null, Value::Null) => true,
             (Shape::Integer, Value::Number(number)) => number.is_integer(),
-            (Shape::Array(items), Value::List(list)) => list.iter().all(|item| items.fits(item)),
+            (Shape::Array(items), Value::List(list)) => list.iter().all(|item| items.has(item)),
             (Shape::Object(members), Value::Object(object)) => members.fit(object),
-            (Shape::Union(members), _) => members.iter().any(|member| member.fits(value)),
+            (Shape::Union(members), _) => members.iter().any(|member| member.has(value)),
             _ => false,
         };
         shape && self.constraint.as_ref().is_none_or(|constraint| constraint.violated_by(value).is_none())
@@ -123,12 +162,13 @@ impl Type {
     /// # Errors
     /// When it is neither.
     pub fn iterate(&self, value: &Value) -> Result<Iterated, Mismatch> {
-        if self.fits(value) {
-            return Ok(Iterated::Same(self.convert(value)?));
+        self.check_work(value)?;
+        if self.has(value) {
+            return Ok(Iterated::Same(self.converted(value)?));
         }
         match value {
-            Value::List(_) => Ok(Iterated::Each(self.each(value)?)),
-            _ => Ok(Iterated::Same(self.convert(value)?)),
+            Value::List(_) => Ok(Iterated::Each(self.each_of(value)?)),
+            _ => Ok(Iterated::Same(self.converted(value)?)),
         }
     }
 
@@ -137,11 +177,16 @@ impl Type {
     /// # Errors
     /// When it is no list, or an item cannot become one.
     pub fn each(&self, value: &Value) -> Result<List, Mismatch> {
+        self.check_work(value)?;
+        self.each_of(value)
+    }
+
+    fn each_of(&self, value: &Value) -> Result<List, Mismatch> {
         let Value::List(list) = value else {
             return Err(Mismatch::new(format!("{} is not a list", shown(value))));
         };
         let item =
-            |(index, item): (usize, &Value)| self.convert(item).map_err(|mismatch| mismatch.below(index.to_string()));
+            |(index, item): (usize, &Value)| self.converted(item).map_err(|mismatch| mismatch.below(index.to_string()));
         list.iter().enumerate().map(item).collect()
     }
 
@@ -149,8 +194,17 @@ impl Type {
     fn is_kind_of(&self, value: &Value) -> bool {
         match (&self.shape, value) {
             (Shape::Number, Value::Number(number)) => !number.is_integer(),
-            _ => self.fits(value),
+            _ => self.has(value),
         }
+    }
+}
+
+/// The values that a value consists of.
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::List(items) => 1 + items.iter().map(count).sum::<u64>(),
+        Value::Object(object) => 1 + object.iter().map(|(_, value)| count(value)).sum::<u64>(),
+        _ => 1,
     }
 }
 
@@ -160,7 +214,7 @@ impl Members {
         for (key, value) in object.iter() {
             let declared = self.declared.iter().find(|member| member.name == *key).map(|member| &member.ty);
             let value = match declared.or(self.others.as_deref()) {
-                Some(ty) => ty.convert(value).map_err(|mismatch| mismatch.below(&**key))?,
+                Some(ty) => ty.converted(value).map_err(|mismatch| mismatch.below(&**key))?,
                 None => value.clone(),
             };
             converted.insert(key.clone(), value);
@@ -168,7 +222,7 @@ impl Members {
         for member in self.declared.iter().filter(|member| object.get(&member.name).is_none()) {
             match &member.default {
                 Some(default) => {
-                    let default = member.ty.convert(default).map_err(|mismatch| mismatch.below(&*member.name))?;
+                    let default = member.ty.converted(default).map_err(|mismatch| mismatch.below(&*member.name))?;
                     converted.insert(member.name.clone(), default);
                 }
                 None if member.optional => {}
@@ -181,7 +235,7 @@ impl Members {
     fn fit(&self, object: &Object) -> bool {
         let entry = |(key, value): (&crate::Key, &Value)| {
             let declared = self.declared.iter().find(|member| member.name == *key).map(|member| &member.ty);
-            declared.or(self.others.as_deref()).is_none_or(|ty| ty.fits(value))
+            declared.or(self.others.as_deref()).is_none_or(|ty| ty.has(value))
         };
         let given = |member: &super::Member| member.optional || object.get(&member.name).is_some();
         object.iter().all(entry) && self.declared.iter().all(given)
@@ -200,13 +254,31 @@ fn whole(number: &Number) -> Number {
     }
 }
 
-/// The value for a message, cut where it is long.
+/// The value for a message, cut where it is long. No more of it is written out than that.
 fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
-    let text = value.to_json();
-    if text.chars().count() <= LONGEST {
+    let mut beginning = Beginning(Vec::new());
+    let is_whole = serde_json::to_writer(&mut beginning, value).is_ok();
+    let text = String::from_utf8_lossy(&beginning.0);
+    if is_whole && text.chars().count() <= LONGEST {
         return format!("`{text}`");
     }
     let beginning: String = text.chars().take(LONGEST).collect();
     format!("`{beginning}...`")
+}
+
+/// Takes a few bytes of a text, more than have to be shown.
+struct Beginning(Vec<u8>);
+
+impl io::Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const MOST: usize = 512;
+        let taken = bytes.len().min(MOST - self.0.len());
+        self.0.extend_from_slice(&bytes[..taken]);
+        if taken < bytes.len() { Err(io::Error::other("the rest is not shown")) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -45,6 +45,22 @@ fn values_become_values_of_a_type() {
     }
 }
 
+/// Each part of the value would be held against each of the types, and the value written out for each that it is not.
+#[test]
+fn a_value_is_not_held_against_any_number_of_types() {
+    let types: Vec<String> = (0..2_000)
+        .map(|at| format!(r#"{{"type": "object", "properties": {{"k{at}": {{"type": "integer"}}}}}}"#))
+        .collect();
+    let union = ty(&format!(r#"{{"anyOf": [{}]}}"#, types.join(",")));
+    let list = value(&format!("[{}]", vec!["1"; 20_000].join(",")));
+    let told = |value: &Value| union.convert(value).unwrap_err().to_string();
+    assert!(told(&list).contains("too many steps"), "{}", told(&list));
+    assert!(told(&value("[1]")).starts_with("`[1]` is not an object with k0: integer or "), "{}", told(&value("[1]")));
+    assert!(!union.fits(&list) && union.iterate(&list).is_err() && union.each(&list).is_err());
+    let long = ty(r#"{"type": "integer"}"#).convert(&list).unwrap_err().to_string();
+    assert_eq!(long, format!("`[{}1...` is not an integer", "1,".repeat(29)));
+}
+
 #[test]
 fn what_does_not_fit_is_refused_with_its_place() {
     let nested = r#"{"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}"#;
