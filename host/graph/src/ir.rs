@@ -73,7 +73,7 @@ pub use retry::{Jitter, Recoverable, Retry, RetryOn};
 pub use rows::{Collection, CollectionEntry, Rows, RowsAct};
 pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Scheduling, Sharing, Unmet};
 pub use tool::{Arguments, Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
-pub use transcript::{COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};
+pub use transcript::{CAPPED, COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};
 pub use typed::{Rendered, Typed};
 pub use value_path::ValuePath;
 pub use way::{Barred, Way, WayCase};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, Allowance, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
-    Contract, Expiry, Expression, LoopLimits, ModelSettings, PromptPart, RequestCap, Retry, Update,
+    Action, AgentLoop, Allowance, AskAction, AskDeadline, Asked, AtCap, CAPPED, CallAction, CallTarget, Callable,
+    Composed, Contract, Expiry, Expression, LoopAnswer, LoopLimits, ModelSettings, PromptPart, REPLY, RequestCap,
+    Retry, Update,
 };
 use hotcell_graph::{Key, Object, Path, Template, Value};
 
@@ -31,6 +32,9 @@ const FUNCTION: &str = "function";
 const PREPARED: &str = "prepared_data";
 /// What a function sees that follows a model.
 const LLM_RESPONSE: &str = "llm_response";
+/// What an agent gives beside its output that has used up its calls of tools, and by which word that is known.
+const WARNINGS: &str = "_warnings";
+const TOOL_CAP: &str = "tool_cap";
 
 /// The steps of an agent; the error is why it cannot work.
 pub(super) fn work(agent: &Agent, world: World<'_>) -> Result<Vec<Work>, String> {
@@ -162,22 +166,39 @@ fn model(agent: &Agent, llm: &Llm, World { surroundings, providers, .. }: World<
         reply_schema: llm.response_format.clone(),
         limits: LoopLimits { allowance: allowance(agent), ..LoopLimits::default() },
         retry: Retry { time: models::time(llm, providers), ..Retry::default() },
-        ..with_tools(llm, &agent.name, surroundings)
+        ..with_tools(agent, llm, surroundings)
+    };
+    let said = |text: Expression| composed(Composed::ObjectOf(text, RESPONSE.into()));
+    let given = match agent_loop.answer {
+        LoopAnswer::Text => said(key(ANSWER)),
+        LoopAnswer::Report => capped(&|| said(entry(key(ANSWER), REPLY)), llm.tools.limits.most.unwrap_or_default()),
     };
     let target = CallTarget::Loop(Arc::new(agent_loop.into_graph()));
     let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
-    let said = composed(Composed::ObjectOf(key(ANSWER), RESPONSE.into()));
-    step("model", Action::Call(Box::new(action)), said)
+    step("model", Action::Call(Box::new(action)), given)
+}
+
+/// What a model gave, with a warning where it used up its calls of tools. No connector is sent a name that begins with `_`.
+fn capped(given: &dyn Fn() -> Expression, most: u32) -> Expression {
+    let words = format!(
+        "the model made all calls of tools that `max_tool_calls_per_message` ({most}) allows, and was asked once more without tools"
+    );
+    let warning = object([
+        ("finish_reason", Expression::Value(TOOL_CAP.into())),
+        ("message", Expression::Value(Value::from(words))),
+    ]);
+    let warned = Composed::Overlaid(vec![given(), object([(WARNINGS, Expression::List(vec![warning]))])]);
+    composed(Composed::Either { condition: entry(key(ANSWER), CAPPED), then: composed(warned), otherwise: given() })
 }
 
 /// The loop of a model with those of its tools that are there.
-fn with_tools(llm: &Llm, agent: &str, surroundings: &dyn Surroundings) -> AgentLoop {
+fn with_tools(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> AgentLoop {
     let tools = &llm.tools;
     let names = tools.names.iter().map(|name| name.to_string());
     let of_categories = functions::of_categories(&tools.categories, surroundings).unwrap_or_default();
     let mut usable: Vec<Callable> = Vec::new();
     for name in names.chain(of_categories) {
-        let ModelTool::Usable(tool, marks) = functions::model_tool(&name, agent, surroundings) else { continue };
+        let ModelTool::Usable(tool, marks) = functions::model_tool(&name, &agent.name, surroundings) else { continue };
         let tool = match marks.confirm {
             false => Callable::Tool(tool),
             true => Callable::Described { tool, name, description: None, parameters: None, confirm: true },
@@ -197,6 +218,7 @@ fn with_tools(llm: &Llm, agent: &str, surroundings: &dyn Surroundings) -> AgentL
     AgentLoop {
         tools: usable,
         calls: tools.limits.clone(),
+        answer: LoopAnswer::Report,
         choice: tools.choice.clone(),
         cap: Some(RequestCap { requests, then: AtCap::Return }),
         ..AgentLoop::default()

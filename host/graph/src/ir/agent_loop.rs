@@ -196,8 +196,8 @@ pub enum LoopAnswer {
     /// The text of the last reply
     #[default]
     Text,
-    /// An object with that text, what was said, how often a model was asked and what that cost (see [`super::REPLY`] and the
-    /// names beside it). A contract makes a value of the text
+    /// An object with that text, what was said, how often a model was asked, whether it used up its calls of tools and what that
+    /// cost (see [`super::REPLY`] and the names beside it). A contract makes a value of the text
     Report,
 }
 

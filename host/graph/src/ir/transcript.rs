@@ -11,6 +11,8 @@ pub const REPLY: &str = "reply";
 pub const SAID: &str = "said";
 /// How often a model was asked.
 pub const ITERATIONS: &str = "iterations";
+/// Whether it made all calls of tools that [`super::CallLimits::most`] allows, so that the last request offered none.
+pub const CAPPED: &str = "capped";
 /// What its requests cost, in USD.
 pub const COST: &str = "cost_usd";
 /// What stands for the oldest messages (see [`Summary`]), or nothing.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hotcell_budget::{Account, BudgetScope, Cost, CostCap, RunBudget};
-use hotcell_graph::ir::{AgentLoop, COST, FITTING, Graph, LoopAnswer, LoopGraph, LoopLimits, NestedLoop, TEXT};
+use hotcell_graph::ir::{COST, FITTING, Graph, LoopAnswer, LoopGraph, LoopLimits, NestedLoop, TEXT};
 use hotcell_graph::value::Number;
 use hotcell_graph::{Key, State, Value};
 use hotcell_journal::EntryPath;
@@ -43,7 +43,7 @@ pub(super) async fn run_loop(turn: &mut NodeTurn, steps: &LoopGraph, state: &Sta
     Ok(match steps.agent.answer {
         LoopAnswer::Text => Value::text(text),
         LoopAnswer::Report => {
-            let mut report = AgentLoop::report(&driven.state);
+            let mut report = steps.agent.report(&driven.state);
             let cost = Number::from_f64(driven.account.total().cost.to_usd());
             report.insert(COST, cost.map(Value::Number).unwrap_or_default());
             Value::Object(report)

@@ -163,15 +163,22 @@ impl AgentLoop {
 
     /// What a loop with a graph of its own reports, of the state that it left (see [`LoopAnswer::Report`]); the cost is for
     /// whoever ran it to add.
-    pub fn report(state: &crate::state::State) -> Object {
+    pub fn report(&self, state: &crate::state::State) -> Object {
         let get = |key: &str| state.get(key).cloned().unwrap_or_default();
         let said = state.get(SAID).and_then(Value::as_list).cloned().unwrap_or_default();
         let reply = crate::conversation::last_reply(&said).unwrap_or_default().to_owned();
+        let calls = match state.get(CALLS) {
+            Some(Value::Number(calls)) => calls.to_f64(),
+            _ => 0.0,
+        };
+        // One that may call nothing from the start is not held back.
+        let is_capped = self.calls.most.is_some_and(|most| most > 0 && calls >= f64::from(most));
         let entries = [
             (ir::REPLY, Value::from(reply)),
             (ir::SAID, Value::List(said)),
             (ir::ITERATIONS, get(REQUESTS)),
             (ir::SUMMARY, get(SUMMARY)),
+            (ir::CAPPED, Value::Bool(is_capped)),
         ];
         entries.into_iter().map(|(key, value)| (Key::from(key), value)).collect()
     }
