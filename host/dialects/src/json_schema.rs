@@ -9,6 +9,11 @@ use crate::document::{Fields, Kind, Need, Node, Place};
 /// Reads the field `name`, with its node; none if it is left out or wrong.
 pub(crate) fn read<'d>(fields: &mut Fields<'_, 'd>, name: &'static str, need: Need) -> Option<(&'d Node, Value)> {
     let node = fields.node(name, need)?;
+    Some((node, of_node(fields, node, name)?))
+}
+
+/// The schema that a node of these fields is, called `name`; none, with an error, if it is wrong.
+pub(crate) fn of_node(fields: &Fields<'_, '_>, node: &Node, name: &str) -> Option<Value> {
     let reader = fields.reader();
     if !matches!(node.kind, Kind::Map(_)) {
         reader.wrong_type(node, &format!("`{name}`"), "a mapping", fields.owner());
@@ -29,7 +34,7 @@ pub(crate) fn read<'d>(fields: &mut Fields<'_, 'd>, name: &'static str, need: Ne
         reader.report(diagnostic);
         return None;
     }
-    Some((node, value))
+    Some(value)
 }
 
 fn invalid(fields: &Fields<'_, '_>, name: &str, schema: &Node, error: &jsonschema::ValidationError<'_>) -> Diagnostic {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{CallLimits, ToolChoice};
+use hotcell_graph::{Key, Value};
 
 use super::reading::{LONGEST, Reading, is_on};
 use super::schema::{Llm, Tools};
 use super::shapes::Field;
 use super::{mcp, prompt_keys, thoughts};
-use crate::document::Need::Optional;
+use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, SourceText};
 use crate::json_schema;
 
@@ -96,7 +96,7 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     let tokens = max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS);
     let mut thoughts = thoughts::read(reading, fields, model.as_deref(), tokens, yields);
     let keeps_prompt = fields.flag("enable_prompt_caching", Optional).is_some_and(|flag| flag.value);
-    let response_format = response_format(fields);
+    let response_format = response_format(reading, fields);
     fields.word("optimization_strategy", &["performance", "cost", "speed"]);
     reading.no_effect(fields, "optimization_strategy", "the model is the one that `model` names");
     let context_parts = context_parts(reading, fields);
@@ -220,10 +220,28 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
 }
 
 /// The JSON schema of a reply, with or without the envelope that some providers take.
-fn response_format(fields: &mut Fields<'_, '_>) -> Option<hotcell_graph::Value> {
-    let (node, value) = json_schema::read(fields, "response_format", Optional)?;
-    let inner = node.get("json_schema").and_then(|entry| entry.value.get("schema")).map(|entry| entry.value.to_value());
-    Some(inner.unwrap_or(value))
+fn response_format<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<Value> {
+    const ENVELOPE: &str = "json_schema";
+    let node = fields.node("response_format", Optional)?;
+    let is_envelope =
+        node.get(ENVELOPE).is_some() || node.get("type").is_some_and(|entry| entry.value.as_text() == Some(ENVELOPE));
+    if !is_envelope {
+        return json_schema::of_node(fields, node, "response_format");
+    }
+    let mut envelope = reading.block(fields, "response_format")?;
+    envelope.word("type", &[ENVELOPE]);
+    let schema = envelope.node(ENVELOPE, Required).and_then(|_| {
+        let mut of_one = reading.block(&mut envelope, ENVELOPE)?;
+        // Providers are told the schema under a name of hotcell's, and as strictly as they take it.
+        of_one.text("name", Optional);
+        of_one.text("description", Optional);
+        of_one.flag("strict", Optional);
+        let schema = of_one.node("schema", Required).and_then(|node| json_schema::of_node(&of_one, node, "schema"));
+        of_one.finish(|_| None);
+        schema
+    });
+    envelope.finish(|_| None);
+    schema
 }
 
 fn context_parts<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<(String, SourceText)> {

@@ -8,6 +8,7 @@ mod agent_spec_pyagentspec;
 mod configurations;
 mod exporting;
 mod leafmesh;
+mod leafmesh_fields;
 mod leafmesh_runs;
 mod lowered;
 mod playing;
