@@ -8,7 +8,7 @@ use hotcell_graph::{Key, Reachability};
 use super::functions::{self, Function, ModelTool};
 use super::reading::{Reading, did_you_mean};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, Interface, Mesh};
-use super::{mcp, models};
+use super::{lower_knowledge, mcp, models};
 use crate::document::SourceText;
 
 /// What the answers of people have without declaring it.
@@ -196,9 +196,20 @@ impl<'c> Checks<'c, '_, '_> {
         let Body::Llm(llm) = &agent.body else { return };
         mcp::check(agent, &llm.servers, self.mesh, self.reading);
         self.categories(agent, &llm.tools.categories);
-        for name in &llm.tools.names {
+        for name in llm.tools.names.iter().filter(|name| agent.queried().is_none() || ***name != *lower_knowledge::TOOL)
+        {
             let (problem, help) = match functions::model_tool(name, &agent.name, self.reading.surroundings) {
                 ModelTool::Usable(..) => continue,
+                ModelTool::Missing if &**name == lower_knowledge::TOOL => {
+                    let (why, help) = match agent.knowledge_base() {
+                        None => (
+                            "it has no `knowledge` to query",
+                            "write `knowledge: {serviceName: ...}`, which brings this tool along",
+                        ),
+                        Some(_) => ("`knowledge_strategy` is `inject`", "write `both`, or take it out of `tools`"),
+                    };
+                    (format!("the model of `{}` is not offered `{}`: {why}", agent.name, &**name), help.to_owned())
+                }
                 ModelTool::Missing => (
                     format!("there is no tool `{}`, so that the model of `{}` is not offered it", &**name, agent.name),
                     format!("define it in `agency/tools.py`, or install a plugin that exports a tool `{}`", &**name),

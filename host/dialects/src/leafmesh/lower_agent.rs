@@ -128,7 +128,7 @@ fn graph(agent: &Agent, shapers: &[Shaper], world: World<'_>) -> Result<Graph, S
     if fit.is_some() {
         names.extend([AGAIN, GIVE_UP]);
     }
-    let knowledge = agent.knowledge_base();
+    let knowledge = agent.told_of();
     if knowledge.is_some() {
         names.extend([LOOK_UP, UNKNOWN]);
     }

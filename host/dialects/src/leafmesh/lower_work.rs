@@ -149,7 +149,7 @@ fn model(agent: &Agent, llm: &Llm, World { surroundings, providers, .. }: World<
     if agent.memory.is_some() {
         prompt.push(lower_feed::told(MEMORY));
     }
-    if agent.knowledge_base().is_some() {
+    if agent.told_of().is_some() {
         prompt.push(lower_knowledge::told());
     }
     if let Some(most) = agent.history {
@@ -194,7 +194,10 @@ fn capped(given: &dyn Fn() -> Expression, most: u32) -> Expression {
 /// The loop of a model with those of its tools that are there.
 fn with_tools(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> AgentLoop {
     let tools = &llm.tools;
-    let names = tools.names.iter().map(|name| name.to_string());
+    let queried = agent.queried().and_then(lower_knowledge::tool);
+    // One that may name the tool of its knowledge has it anyway.
+    let is_other = |name: &String| queried.is_none() || name != lower_knowledge::TOOL;
+    let names = tools.names.iter().map(|name| name.to_string()).filter(is_other);
     let of_categories = functions::of_categories(&tools.categories, surroundings).unwrap_or_default();
     let mut usable: Vec<Callable> = Vec::new();
     for name in names.chain(of_categories) {
@@ -210,6 +213,7 @@ fn with_tools(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Agen
     // Servers that cannot be used are told where the agent is looked at.
     usable.extend(llm.servers.iter().filter_map(|server| server.tools(surroundings).ok()).flatten());
     usable.extend(llm.thoughts.callables());
+    usable.extend(queried);
     if usable.is_empty() {
         return AgentLoop::default();
     }

@@ -89,7 +89,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     fields.ignore("is_human_powered");
     dead_fields(reading, &mut fields, &entry.value);
     let body = match agent_type {
-        AgentType::Llm => Body::Llm(Box::new(read_llm::llm(reading, &mut fields, &yields))),
+        AgentType::Llm => Body::Llm(Box::new(read_llm::llm(reading, &mut fields, &yields, knowledge.as_ref()))),
         AgentType::Human => Body::Human(Box::new(read_human::human(reading, &mut fields))),
         AgentType::Programmatic => {
             Body::Programmatic { integration: read_connector::connector(reading, &mut fields, agent_type) }

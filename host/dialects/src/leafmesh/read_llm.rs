@@ -7,7 +7,7 @@ use hotcell_graph::ir::{CallLimits, ToolChoice};
 use hotcell_graph::{Key, Value};
 
 use super::reading::{LONGEST, Reading, is_on};
-use super::schema::{Llm, Tools};
+use super::schema::{Knowledge, Llm, Tools};
 use super::shapes::Field;
 use super::{mcp, prompt_keys, thoughts};
 use crate::document::Need::{Optional, Required};
@@ -64,6 +64,8 @@ const TEMPERATURE: f64 = 0.1;
 const TOOL_CALLS: u32 = 5;
 const TOOL_TIME: Duration = Duration::from_secs(30);
 const MAX_TOKENS: u32 = 800;
+/// How a model comes by what its agent remembers or can look up.
+const STRATEGIES: [&str; 3] = ["tool", "inject", "both"];
 /// Above this what is given out rarely has the declared form.
 const HOT: f64 = 0.5;
 /// The parts of a prompt with labels of their own, in the order in which models see them.
@@ -74,7 +76,12 @@ const PARTS: [(&str, &str); 4] = [
     ("flows", "FLOW INSTRUCTIONS"),
 ];
 
-pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, yields: &[(Key, Field)]) -> Llm {
+pub(super) fn llm<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    fields: &mut Fields<'r, 'd>,
+    yields: &[(Key, Field)],
+    knowledge: Option<&Knowledge>,
+) -> Llm {
     let reader = reading.reader;
     let model = fields.text("model", Optional);
     if model.as_ref().is_none_or(|model| model.trim().is_empty()) {
@@ -101,10 +108,12 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     reading.no_effect(fields, "optimization_strategy", "the model is the one that `model` names");
     let context_parts = context_parts(reading, fields);
     let mut servers = mcp::servers(reading, fields);
-    let tools = tools(reading, fields, thoughts.tools || !servers.is_empty());
+    let (is_told_knowledge, mut queries_knowledge) = knowledge_strategy(reading, fields, knowledge);
+    let tools = tools(reading, fields, thoughts.tools || !servers.is_empty() || queries_knowledge);
     if fields.text("tool_choice", Optional).is_some_and(|choice| choice.trim() == "none") {
         thoughts.tools = false;
         servers.clear();
+        queries_knowledge = false;
     }
     let time = reading.seconds(fields, "llm_hard_timeout_s", LONGEST);
     documented_later(reading, fields);
@@ -124,7 +133,23 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         keeps_prompt,
         tools,
         servers,
+        is_told_knowledge,
+        queries_knowledge,
     }
+}
+
+/// Whether the model is told what is found for its input, and whether it has a tool to look something up.
+fn knowledge_strategy<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    fields: &mut Fields<'r, 'd>,
+    knowledge: Option<&Knowledge>,
+) -> (bool, bool) {
+    let strategy = fields.word("knowledge_strategy", &STRATEGIES);
+    if !matches!(knowledge, Some(Knowledge::Base(_))) {
+        reading.no_effect(fields, "knowledge_strategy", "the agent has no `knowledge` to look anything up in");
+        return (false, false);
+    }
+    (strategy != Some("tool"), strategy != Some("inject"))
 }
 
 /// What the model may call, and how. `has_others` says whether it has tools beside those that `tools` names.
@@ -174,10 +199,9 @@ fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, has_oth
 /// Fields of later versions of the documentation, which are checked for their type.
 fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
     fields.flag("strict_tools", Optional);
-    for name in ["memory_strategy", "knowledge_strategy"] {
-        if fields.word(name, &["tool", "inject", "both"]) == Some("tool") {
-            reading.no_effect(fields, name, "what is remembered and found is passed before the input, not by a tool");
-        }
+    if fields.word("memory_strategy", &STRATEGIES).is_some_and(|strategy| strategy != "inject") {
+        let why = "what is remembered is told before the input, and there is no tool for it: write `inject`";
+        reading.no_effect(fields, "memory_strategy", why);
     }
     for name in ["mother_tongue", "nationality"] {
         if let Some(text) = fields.text(name, Optional)

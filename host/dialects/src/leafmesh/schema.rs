@@ -197,6 +197,16 @@ impl Agent {
         }
     }
 
+    /// What is looked up for its input before it works.
+    pub(super) fn told_of(&self) -> Option<&KnowledgeBaseSource> {
+        self.knowledge_base().filter(|_| matches!(&self.body, Body::Llm(llm) if llm.is_told_knowledge))
+    }
+
+    /// What its model may look things up in.
+    pub(super) fn queried(&self) -> Option<&KnowledgeBaseSource> {
+        self.knowledge_base().filter(|_| matches!(&self.body, Body::Llm(llm) if llm.queries_knowledge))
+    }
+
     /// How it answers a caller.
     pub(super) fn communication_toward(&self, caller: &str) -> Communication {
         let own = self.overrides.iter().find(|(name, _)| **name == *caller);
@@ -278,6 +288,9 @@ pub(super) struct Llm {
     pub(super) tools: Tools,
     /// Servers whose functions are tools, too
     pub(super) servers: Vec<McpServer>,
+    /// Whether it is told what is found for its input, and whether it has a tool to look something up (`knowledge_strategy`)
+    pub(super) is_told_knowledge: bool,
+    pub(super) queries_knowledge: bool,
 }
 
 /// What a model may call.

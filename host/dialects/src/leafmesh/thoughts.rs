@@ -158,7 +158,8 @@ impl Thoughts {
     }
 }
 
-fn slot(name: &str, schema: serde_json::Value, default: Option<Value>) -> Slot {
+/// What a tool of a model takes.
+pub(super) fn slot(name: &str, schema: serde_json::Value, default: Option<Value>) -> Slot {
     let schema = Value::from(&schema);
     let ty = match default {
         // What may be left out may be anything.
