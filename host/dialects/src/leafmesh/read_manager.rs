@@ -181,18 +181,27 @@ fn routing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Op
     is_learning.then_some(LearningSettings { memory_size, confidence, decay_days })
 }
 
-/// The rules about people, time-outs and pauses. Of them, only when time-outs are told counts.
+/// The rules about people, time-outs and pauses. Of most the documentation has names and numbers and does not say what follows from
+/// them, so nothing does. When time-outs are told is clear.
 fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, escalation: &mut Escalation) {
-    let blocks: [(&str, &[&str], &[&str]); 2] = [
-        ("human_input_rules", &["max_concurrent_requests", "max_agent_requests"], &["enable_request_queuing"]),
+    let blocks: [(&str, &[&str], &[&str], &str, &str); 2] = [
+        (
+            "human_input_rules",
+            &["max_concurrent_requests", "max_agent_requests"],
+            &["enable_request_queuing"],
+            "every question is put at once, however many are open",
+            "take it out; `operator_ids` of a seat say who is asked, and `human_timeout_seconds` how long",
+        ),
         (
             "workflow_pause_rules",
             &["max_pause_duration_minutes", "max_concurrent_paused_workflows"],
             &["pause_monitoring_enabled"],
+            "a workflow waits for a person as long as the seat says",
+            "take it out; write `human_timeout_seconds` and `fallback_response` at the seats",
         ),
     ];
-    for (name, counts, flags) in blocks {
-        reading.no_effect(fields, name, "every question is put, and waits as long as its agent says");
+    for (name, counts, flags, why, instead) in blocks {
+        reading.no_effect_but(fields, name, why, instead);
         let Some(mut of_one) = reading.block(fields, name) else { continue };
         for name in counts {
             of_one.between(name, 1, u32::MAX);
@@ -211,7 +220,8 @@ fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, escalat
         reading.no_effect(&mut of_one, "escalation_notify_managers", "the targets of `escalation` are told");
         of_one.finish(|_| None);
     }
-    reading.no_effect(fields, "human_response_rules", "answers of people are passed on at once");
+    let instead = "take it out; route answers by conditions in `can_call` of the seat, and name who is told of failures in `escalation`";
+    reading.no_effect_but(fields, "human_response_rules", "answers of people are passed on at once", instead);
     let Some(mut of_one) = reading.block(fields, "human_response_rules") else { return };
     for name in ["approval", "escalation", "timeout"] {
         let Some(mut scenario) = reading.block(&mut of_one, name) else { continue };

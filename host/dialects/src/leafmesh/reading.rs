@@ -94,11 +94,20 @@ impl<'r, 'd> Reading<'r, 'd> {
 
     /// Warns of a field or block that is read, checked and then changes nothing, where it is there.
     pub(super) fn no_effect(&self, fields: &mut Fields<'r, 'd>, name: &'static str, why: &str) {
-        if let Some(entry) = fields.entry(name, Optional) {
-            let said = format!("`{name}` of {} has no effect: {why}", fields.owner().what);
-            let warning = self.warning(fields, said, entry.key_place);
-            self.reader.report(warning);
-        }
+        self.warn_of_no_effect(fields, name, why, None);
+    }
+
+    /// The same, with what to write in its place.
+    pub(super) fn no_effect_but(&self, fields: &mut Fields<'r, 'd>, name: &'static str, why: &str, instead: &str) {
+        self.warn_of_no_effect(fields, name, why, Some(instead));
+    }
+
+    fn warn_of_no_effect(&self, fields: &mut Fields<'r, 'd>, name: &'static str, why: &str, instead: Option<&str>) {
+        let Some(entry) = fields.entry(name, Optional) else { return };
+        let said = format!("`{name}` of {} has no effect: {why}", fields.owner().what);
+        let mut warning = self.warning(fields, said, entry.key_place);
+        warning.help = instead.map(str::to_owned);
+        self.reader.report(warning);
     }
 
     pub(super) fn warning(
