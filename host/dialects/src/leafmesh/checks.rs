@@ -46,9 +46,7 @@ pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
     checks.entry_points();
     checks.callbacks();
     checks.circles();
-    for agent in mesh.manager.iter().flat_map(|manager| &manager.escalation_agents) {
-        checks.resolve(agent, "an escalation target", None);
-    }
+    checks.manager();
 }
 
 struct Checks<'c, 'r, 'd> {
@@ -82,6 +80,59 @@ impl<'c> Checks<'c, '_, '_> {
         error.help = hotcell_graph::closest(name, self.mesh.agents.iter().map(|agent| &*agent.name))
             .map(|near| format!("did you mean `{near}`?"));
         self.report(error);
+    }
+
+    /// Who is told when something goes wrong, and who is called because a post says so.
+    fn manager(&self) {
+        let Some(manager) = &self.mesh.manager else { return };
+        for name in &manager.escalation_agents {
+            self.resolve(name, "an escalation target", None);
+        }
+        if manager.settings.is_none() {
+            return;
+        }
+        let warn = |message: String, span: &Span, help: &str| {
+            self.report(Diagnostic::warning(message).at(span).node("manager").help(help));
+        };
+        for name in &manager.escalation_agents {
+            let agent = self.agent(name).filter(|agent| agent.body.agent_type() != AgentType::Human);
+            if let Some(agent) = agent {
+                let kind = agent.body.agent_type().word();
+                let message = format!(
+                    "an escalation asks `{}`, which is an `{kind}` agent: it is run, and nobody is asked",
+                    agent.name
+                );
+                warn(message, &name.span, "name an agent with `agent_type: human`");
+            }
+        }
+        for provider in &manager.escalation_channels {
+            let has = |agent: &Agent| match &agent.body {
+                Body::Human(human) => human.channels.iter().any(|channel| *channel.provider == **provider),
+                _ => false,
+            };
+            if !self.mesh.agents.iter().any(has) {
+                let message = format!(
+                    "an escalation posts to `{}`, which no agent has among its `channels`: nobody is told",
+                    &**provider
+                );
+                warn(
+                    message,
+                    &provider.span,
+                    "give a human agent this channel: its settings are those that escalations are posted with",
+                );
+            }
+        }
+        if manager.summarizer.as_ref().is_none_or(|summarizer| summarizer.intervenes) {
+            return;
+        }
+        for agent in self.mesh.agents.iter().filter(|agent| agent.narration.is_some()) {
+            let message = format!(
+                "`narration` of the agent `{}` has nobody called: `can_intervene` of the manager is `false`",
+                agent.name
+            );
+            let warning = Diagnostic::warning(message).at(&agent.span).node(&*agent.name);
+            self.report(warning.help("leave `can_intervene` out, or write edges in `can_call`"));
+        }
     }
 
     fn names_of(&self, agent: &Agent) {

@@ -18,6 +18,12 @@ const MAX_TIMEOUTS: u32 = 2;
 const MEMORY_SIZE: u32 = 100;
 const CONFIDENCE: f64 = 0.7;
 const DECAY_DAYS: u32 = 30;
+/// The types of escalation targets with their fields, the first of which is needed.
+const TARGETS: [(&str, &[&str]); 3] = [
+    ("human_agent", &["agent", "entry_point"]),
+    ("webhook", &["url", "method", "headers", "payload_template"]),
+    ("channel", &["provider", "channel_id", "message_template"]),
+];
 /// What its model is asked with where nothing is said.
 const TEMPERATURE: f64 = 0.1;
 const MAX_TOKENS: u32 = 800;
@@ -43,9 +49,14 @@ pub(super) fn manager<'r, 'd>(
     reading.seconds(&mut of_one, "chain_completion_timeout", LONGEST);
     of_one.between("health_check_interval", 1, MOST_SECONDS);
     of_one.between("agent_timeout_threshold", 1, MOST_SECONDS);
-    for name in ["chain_completion_timeout", "health_check_interval", "agent_timeout_threshold"] {
-        reading.no_effect(&mut of_one, name, "outputs of agents are evaluated as soon as they exist");
+    for (name, why) in [
+        ("chain_completion_timeout", "a call is over when everything that it started is over"),
+        ("health_check_interval", "each run of an agent is looked at when it is over"),
+    ] {
+        reading.no_effect(&mut of_one, name, why);
     }
+    let instead = "write `llm_hard_timeout_s`, `tool_call_timeout`, `human_timeout_seconds` or the `timeout` of a connector there";
+    reading.no_effect_but(&mut of_one, "agent_timeout_threshold", "agents have time limits of their own", instead);
     let mut escalation = escalation(reading, &mut of_one, mesh);
     let learning = routing(reading, &mut of_one);
     rules(reading, &mut of_one, &mut escalation);
@@ -56,7 +67,8 @@ pub(super) fn manager<'r, 'd>(
     for name in
         ["analysis_style", "omnipresent_mode", "triggers", "yields", "super_agent", "knowledge", "command_center"]
     {
-        reading.no_effect(&mut of_one, name, "the manager makes a post of each output, and looks nothing up");
+        let why = "the manager makes a post of each output, and looks nothing up";
+        reading.no_effect_but(&mut of_one, name, why, "what it has to know can stand in `prompt`");
     }
     of_one.finish(|_| None);
     let summarizer = feed_model.or(model).filter(|_| enabled).map(|model| Summarizer {
@@ -75,13 +87,20 @@ pub(super) fn manager<'r, 'd>(
         max_errors_per_session: escalation.max_errors.unwrap_or(MAX_ERRORS),
         timeout_threshold: escalation.tells_timeouts.then(|| escalation.timeouts.unwrap_or(MAX_TIMEOUTS)),
     };
-    Some(Manager { summarizer, escalation_agents: escalation.agents, settings: enabled.then_some(settings) })
+    Some(Manager {
+        summarizer,
+        escalation_agents: escalation.agents,
+        escalation_channels: escalation.channels,
+        settings: enabled.then_some(settings),
+    })
 }
 
 /// Who is told, and when.
 struct Escalation {
     /// The agents that are asked, with their places
     agents: Vec<SourceText>,
+    /// The chat providers that are posted to, with theirs
+    channels: Vec<SourceText>,
     targets: Vec<EscalationTarget>,
     max_errors: Option<u32>,
     timeouts: Option<u32>,
@@ -90,24 +109,33 @@ struct Escalation {
 }
 
 fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) -> Escalation {
-    let mut escalation =
-        Escalation { agents: Vec::new(), targets: Vec::new(), max_errors: None, timeouts: None, tells_timeouts: true };
+    let mut escalation = Escalation {
+        agents: Vec::new(),
+        channels: Vec::new(),
+        targets: Vec::new(),
+        max_errors: None,
+        timeouts: None,
+        tells_timeouts: true,
+    };
     let Some(mut of_one) = reading.block(fields, "escalation") else { return escalation };
     for item in of_one.list("targets", Optional).unwrap_or_default() {
         let Some(mut target) = reading.fields_of(&of_one, item, "an escalation target".to_owned()) else { continue };
         let kind = target.text("type", Required);
-        let known = ["human_agent", "webhook", "channel"];
-        if let Some(kind) = kind.as_ref().filter(|kind| !known.contains(&&***kind)) {
+        let known = TARGETS.map(|(kind, _)| kind);
+        let own = kind.as_ref().and_then(|kind| TARGETS.iter().find(|(known, _)| *known == &**kind));
+        if let (Some(kind), None) = (&kind, own) {
             let error = target.unknown_word("type", kind, &known);
             reading.reader.report(error);
         }
-        let needed = match kind.as_deref() {
-            Some("human_agent") => Some("agent"),
-            Some("webhook") => Some("url"),
-            Some("channel") => Some("provider"),
-            _ => None,
-        };
-        let need = |name: &str| if needed == Some(name) { Required } else { Optional };
+        if let Some((own, _)) = own {
+            for (kind, fields) in TARGETS.iter().filter(|(kind, _)| kind != own) {
+                for name in *fields {
+                    reading.no_effect(&mut target, name, &format!("targets of the type `{kind}` have it"));
+                }
+            }
+        }
+        let needed = own.and_then(|(_, fields)| fields.first());
+        let need = |name: &str| if needed.is_some_and(|needed| *needed == name) { Required } else { Optional };
         let entry_point = target.text("entry_point", Optional);
         // An entry point says which agent it is, too.
         let agent = target.text("agent", if entry_point.is_some() { Optional } else { need("agent") });
@@ -121,12 +149,16 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
         let payload = target.map("payload_template", Optional).and(target.node("payload_template", Optional));
         let payload = payload.map(Node::to_value);
         let provider = target.text("provider", need("provider"));
-        target.word("provider", &PROVIDERS);
+        let is_known = target.word("provider", &PROVIDERS).is_some();
         let text = |text: Option<SourceText>| text.map(|text| text.to_string());
         let channel_id = text(target.text("channel_id", Optional));
         let message = text(target.text("message_template", Optional));
         target.finish(|_| None);
-        escalation.agents.extend(agent.clone());
+        match kind.as_deref() {
+            Some("human_agent") => escalation.agents.extend(agent.clone()),
+            Some("channel") => escalation.channels.extend(provider.clone().filter(|_| is_known)),
+            _ => {}
+        }
         escalation.targets.extend(match (kind.as_deref(), agent, url, provider) {
             (Some("human_agent"), agent, ..) if agent.is_some() || entry_point.is_some() => {
                 Some(EscalationTarget::Agent { agent: text(agent).unwrap_or_default(), entry_point: text(entry_point) })
@@ -145,7 +177,10 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
     }
     if let Some(mut rules) = reading.block(&mut of_one, "auto_escalate") {
         for name in ["max_retries", "max_attempts"] {
-            rules.between(name, 0, u32::MAX);
+            if rules.between(name, 0, u32::MAX).is_some() {
+                let why = "an agent that breaks its contract is told of when its attempts are used up";
+                reading.no_effect_but(&mut rules, name, why, "write `enforce_yields_retry` at the agents");
+            }
         }
         escalation.max_errors = rules.between("max_errors_per_session", 1, u32::MAX);
         escalation.timeouts = rules.between("timeout_threshold", 1, u32::MAX);
@@ -173,12 +208,26 @@ pub(super) fn agents_of_entry_points(mesh: &mut Mesh) {
 fn routing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<LearningSettings> {
     let mut of_one = reading.block(fields, "routing")?;
     let is_learning = of_one.word("mode", &["static", "learning"]) == Some("learning");
-    let memory_size = of_one.between("memory_size", 1, 1000).unwrap_or(MEMORY_SIZE);
-    let confidence = of_one.within("confidence_threshold", 0.0..=1.0).unwrap_or(CONFIDENCE);
+    let memory_size = of_one.between("memory_size", 1, 1000);
+    let confidence = of_one.within("confidence_threshold", 0.0..=1.0);
     of_one.word("fallback", &["all"]);
-    let decay_days = of_one.between("decay_days", 1, 365).unwrap_or(DECAY_DAYS);
+    let decay_days = of_one.between("decay_days", 1, 365);
+    let given = [
+        ("memory_size", memory_size.is_some()),
+        ("confidence_threshold", confidence.is_some()),
+        ("decay_days", decay_days.is_some()),
+    ];
+    for (name, is_given) in given {
+        if is_given && !is_learning {
+            reading.no_effect_but(&mut of_one, name, "the routes are those of the file", "write `mode: learning`");
+        }
+    }
     of_one.finish(|_| None);
-    is_learning.then_some(LearningSettings { memory_size, confidence, decay_days })
+    is_learning.then_some(LearningSettings {
+        memory_size: memory_size.unwrap_or(MEMORY_SIZE),
+        confidence: confidence.unwrap_or(CONFIDENCE),
+        decay_days: decay_days.unwrap_or(DECAY_DAYS),
+    })
 }
 
 /// The rules about people, time-outs and pauses. Of most the documentation has names and numbers and does not say what follows from

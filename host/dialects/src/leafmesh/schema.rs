@@ -89,6 +89,8 @@ pub(super) struct Manager {
     pub(super) summarizer: Option<Summarizer>,
     /// Agents that are asked when something goes wrong
     pub(super) escalation_agents: Vec<SourceText>,
+    /// Chat providers that are posted to then
+    pub(super) escalation_channels: Vec<SourceText>,
     /// What whoever serves the mesh has to know; none where it is off
     pub(super) settings: Option<ManagerSettings>,
 }
