@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 
 use super::read_condition::condition;
-use super::reading::Reading;
+use super::reading::{Reading, did_you_mean, vault_name};
 use super::schema::{EntryPoint, Mesh, Structure};
 use super::shapes::{Declared, Shape};
 use super::{read_agent, read_blocks, read_evolution, read_manager, read_operation};
@@ -18,6 +18,11 @@ const MAX_CHAIN_EVENTS: u32 = 50;
 /// The entry point of a mesh that names none, if it has an agent of that name.
 const DEFAULT_ENTRY: &str = "default_entry";
 const DEFAULT_TARGET: &str = "summarizer";
+/// Why a mesh does not say what is logged, and who does.
+const LOGS: &str = "whoever runs hotcell says what is logged";
+const SEE_LOGS: &str = "set the environment variable `RUST_LOG`, for example to `hotcell=debug`";
+/// Blocks outside of agents whose texts are used, in which nothing may come from a vault.
+const USED: [&str; 3] = ["api", "manager", "mesh"];
 /// The types of data structures.
 const STRUCTURE_TYPES: [&str; 5] = ["object", "string", "number", "boolean", "list"];
 
@@ -29,10 +34,19 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
     let mut fields = reader.fields(root, owner)?;
     let mut mesh = Mesh { max_chain_events: MAX_CHAIN_EVENTS, ..Mesh::default() };
     mesh.name = fields.text("name", Optional).map_or_else(|| "default_mesh".to_owned(), |name| name.to_string());
-    fields.ignore("version");
+    if let Some(version) = fields.node("version", Optional)
+        && !matches!(version.kind, Kind::Text(_) | Kind::Number(_))
+    {
+        reader.wrong_type(version, "`version`", "a text", fields.owner());
+    }
     fields.word("architecture", &["managed_mesh"]);
-    fields.flag("debug", Optional);
-    fields.word("log_level", &["DEBUG", "INFO", "WARNING", "ERROR"]);
+    // What is said where nothing is said asks for nothing.
+    if fields.flag("debug", Optional).is_some_and(|flag| flag.value) {
+        reading.no_effect_but(&mut fields, "debug", LOGS, SEE_LOGS);
+    }
+    if fields.word("log_level", &["DEBUG", "INFO", "WARNING", "ERROR"]).is_some_and(|level| level != "INFO") {
+        reading.no_effect_but(&mut fields, "log_level", LOGS, SEE_LOGS);
+    }
     mesh.is_production = fields.word("environment", &["development", "production"]) == Some("production");
     reading.is_production = mesh.is_production;
     structures(reading, &mut fields, &mut mesh);
@@ -54,6 +68,13 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
     read_evolution::evolution(reading, &mut fields, &mut mesh);
     mesh.healing = read_operation::healing(reading, &mut fields);
     read_operation::of_operators(reading, &mut fields);
+    for name in USED {
+        let Some(entry) = root.get(name).filter(|_| name != "manager" || reading.has_manager) else { continue };
+        if let Some(secret) = vault_name(&entry.value) {
+            let span = reader.span(entry.key_place);
+            reading.later_of(name, &span, format!("`{secret}` in `{name}`: hotcell has no vault"));
+        }
+    }
     fields.finish(|name| match name {
         "skills" => Some("skills belong to agents: write `skills` there".to_owned()),
         _ => None,
@@ -78,6 +99,20 @@ fn structures<'d>(reading: &mut Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, me
         let declared = Declared { block: "`properties`", structures: &reading.structures };
         let properties = declared.fields(&mut of_one, "properties");
         let required = of_one.texts("required", Optional).unwrap_or_default();
+        if kind.as_ref().is_some_and(|kind| known && &**kind != "object") {
+            for name in ["properties", "required"] {
+                reading.no_effect(&mut of_one, name, "only data structures of the type `object` have it");
+            }
+        } else if !properties.is_empty() {
+            for name in required.iter().filter(|name| properties.iter().all(|(known, _)| *known != name.value)) {
+                let message =
+                    format!("`required` of `{}` names `{}`, which is not among `properties`", entry.key, &**name);
+                let error = of_one.error(message, &name.span);
+                let near = did_you_mean(name, properties.iter().map(|(known, _)| known));
+                let help = near.unwrap_or_else(|| "it has to be there, and may be anything".to_owned());
+                reading.reader.report(Diagnostic { severity: Severity::Warning, ..error.help(help) });
+            }
+        }
         let required = required.into_iter().map(|name| name.value).collect();
         if let Some((rules, _)) = of_one.map("validation_rules", Optional) {
             for rule in rules {

@@ -40,9 +40,10 @@ pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r,
             redis_fields.finish(|_| None);
         }
         if let Some(mut postgres) = reading.block(&mut of_one, "postgres") {
-            for name in ["host", "database", "user", "password", "sslmode"] {
+            for name in ["host", "database", "user", "sslmode"] {
                 postgres.text(name, Optional);
             }
+            password(reading, &mut postgres);
             postgres.between("port", 1, 65_535);
             ttl = ttls(&mut postgres).or(ttl);
             for name in ["pool_min", "pool_max"] {
@@ -55,6 +56,13 @@ pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r,
     mesh.session_ttl = ttl.unwrap_or(SESSION_TTL);
 }
 
+/// The password of a store, which is not used.
+fn password<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    if let (Some(password), Some(node)) = (fields.text("password", Optional), fields.node("password", Optional)) {
+        reading.secret(fields, "password", &password, node);
+    }
+}
+
 /// How long sessions are there.
 fn ttls(fields: &mut Fields<'_, '_>) -> Option<Duration> {
     fields.between("default_ttl", 1, MOST_SECONDS);
@@ -65,9 +73,7 @@ fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Opti
     for name in ["host", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"] {
         fields.text(name, Optional);
     }
-    if let (Some(password), Some(node)) = (fields.text("password", Optional), fields.node("password", Optional)) {
-        reading.secret(fields, "password", &password, node);
-    }
+    password(reading, fields);
     fields.between("port", 1, 65_535);
     fields.between("db", 0, u32::MAX);
     for name in ["decode_responses", "auto_storage", "cluster_mode", "ssl", "ssl_check_hostname"] {
@@ -84,7 +90,7 @@ pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     let origins = of_one.texts("cors_origins", Optional).unwrap_or_default();
     for origin in &origins {
         let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-        let is_origin = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']));
+        let is_origin = host.is_some_and(is_authority);
         if !is_origin && !super::interpolate::names_vault(origin) {
             let message = format!("`{}` in `cors_origins` is not an origin", &**origin);
             let error = of_one.error(message, &origin.span);
@@ -93,6 +99,17 @@ pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     }
     of_one.finish(|_| None);
     origins.into_iter().map(|origin| origin.to_string()).collect()
+}
+
+/// Whether this is a host, and perhaps a port.
+fn is_authority(text: &str) -> bool {
+    // Colons in brackets are those of an address.
+    let (host, port) = match text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    };
+    let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']) && port.is_none_or(is_port)
 }
 
 pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
@@ -106,9 +123,11 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         mesh.max_chain_events = most;
     }
     let depth = of_one.between("chain_context_depth", 0, u32::MAX);
-    of_one.between("chain_context_max_chars", 0, u32::MAX);
+    let most_chars = of_one.between("chain_context_max_chars", 0, u32::MAX);
     if depth.is_some_and(|depth| depth > 0) {
         reading.not_yet(&mut of_one, "chain_context_depth");
+    } else if most_chars.is_some() {
+        reading.no_effect(&mut of_one, "chain_context_max_chars", "`chain_context_depth` is 0");
     }
     if of_one.flag("reply_stream", Optional).is_some_and(|flag| flag.value) {
         reading.no_effect(&mut of_one, "reply_stream", "replies are streamed to whoever asks at `/api/mesh/stream`");
@@ -155,7 +174,7 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
             endpoint.or_else(|| variable("LOCAL_MODEL_ENDPOINT")).unwrap_or_else(|| LOCAL_ENDPOINT.to_owned());
         let kind = local.word("server_type", &["openai", "ollama", "textgen", "huggingface"]).map(str::to_owned);
         let kind = kind.or_else(|| variable("LOCAL_MODEL_SERVER_TYPE"));
-        let timeout = reading.seconds(&mut local, "timeout", LONGEST).unwrap_or(LOCAL_TIMEOUT);
+        let timeout = reading.seconds(&mut local, "timeout", LONGEST).unwrap_or_else(|| local_timeout(reading));
         let mut address = models::local_address(&endpoint, kind.as_deref());
         for (name, value) in text_values(reading, &mut local, "headers") {
             // A key that is left out leaves the word before it.
@@ -195,10 +214,16 @@ fn bedrock_address<'r, 'd>(reading: &Reading<'r, 'd>, bedrock: &mut Fields<'r, '
 fn local_of_variables(reading: &Reading<'_, '_>) -> Option<LocalServer> {
     let variable = |name: &str| reading.surroundings.variable(name).filter(|value| !value.trim().is_empty());
     let endpoint = variable("LOCAL_MODEL_ENDPOINT")?;
-    let timeout = variable("LOCAL_MODEL_TIMEOUT").and_then(|text| text.trim().parse().ok());
-    let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(LOCAL_TIMEOUT);
+    let timeout = local_timeout(reading);
     let address = models::local_address(&endpoint, variable("LOCAL_MODEL_SERVER_TYPE").as_deref());
     Some(LocalServer { address, timeout })
+}
+
+/// How long a request to that server may take where the mesh does not say it.
+fn local_timeout(reading: &Reading<'_, '_>) -> Duration {
+    let given = reading.surroundings.variable("LOCAL_MODEL_TIMEOUT");
+    let seconds = given.and_then(|text| text.trim().parse::<f64>().ok()).filter(|seconds| *seconds > 0.0);
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(LOCAL_TIMEOUT)
 }
 
 /// A text that has to be there and say something.

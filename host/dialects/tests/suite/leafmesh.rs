@@ -192,6 +192,21 @@ fn requests_to_models_have_the_time_that_is_said_nearest() {
     }
 }
 
+#[test]
+fn a_server_of_ones_own_has_the_time_of_the_file_or_the_variable() {
+    for (timeout, expected) in [("timeout: 5", 5), ("", 7)] {
+        let text = format!(
+            "agents:\n  a: {{model: own, prompt: Hi.}}\nmesh:\n  local:\n    endpoint: http://localhost:8000/v1\n    {timeout}\n\
+             entry_points: [{{name: e, target: a}}]\n"
+        );
+        let loaded = load("mesh.yaml", &text);
+        assert!(loaded.diagnostics.is_empty(), "{}", render(&loaded.diagnostics, false));
+        let graph = loaded.graph.expect("a graph");
+        let Action::Call(call) = &graph.node(graph.find("a").expect("the agent")).action else { panic!("{text}") };
+        assert_eq!(model_time(&call.target), Some(Duration::from_secs(expected)), "{text}");
+    }
+}
+
 /// Nobody has to know how a mesh is lowered to see why it is no flow.
 #[test]
 fn what_a_flow_cannot_say_is_named_by_agents() {

@@ -117,7 +117,11 @@ impl Surroundings for Fake {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        (name == "GREETING").then(|| "hello".to_owned())
+        match name {
+            "GREETING" => Some("hello".to_owned()),
+            "LOCAL_MODEL_TIMEOUT" => Some("7".to_owned()),
+            _ => None,
+        }
     }
 
     fn hook(&self, name: &str) -> bool {
