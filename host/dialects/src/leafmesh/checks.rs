@@ -37,6 +37,7 @@ pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
         checks.fan_in(agent);
         checks.conditions(agent);
         checks.function(agent);
+        checks.memory(agent);
         checks.tools(agent);
         models::check(agent, mesh, reading);
     }
@@ -155,6 +156,11 @@ impl<'c> Checks<'c, '_, '_> {
         }
         for (caller, _) in &agent.overrides {
             self.resolve(caller, "`response_overrides`", Some(&agent.name));
+            if self.agent(caller).is_some() && !self.calls.contains(&(&**caller, &*agent.name)) {
+                let message = format!("`response_overrides` names `{}`, which never calls `{}`", &**caller, agent.name);
+                let help = format!("add `{}` to `can_call` of `{}`, or take it out", agent.name, &**caller);
+                self.report(Diagnostic::warning(message).at(&caller.span).node(&*agent.name).help(help));
+            }
         }
     }
 
@@ -240,6 +246,27 @@ impl<'c> Checks<'c, '_, '_> {
             ),
         };
         self.report(Diagnostic::warning(problem).at(&agent.span).node(&*agent.name).help(help));
+    }
+
+    /// Warns of memories that nobody is given: a model is told them, and a function of a Python file finds them in its context.
+    fn memory(&self, agent: &Agent) {
+        if agent.memory.is_none() || !self.reading.has_manager {
+            return;
+        }
+        let is_given = match &agent.body {
+            Body::Llm(_) => true,
+            Body::Human(_) => false,
+            Body::Programmatic { .. } | Body::External(_) => {
+                let function = functions::of_agent(&agent.name, &self.mesh.code, self.reading.surroundings);
+                // One that cannot be used is told already.
+                !matches!(function, Ok(None | Some(Function::Tool)))
+            }
+        };
+        if !is_given {
+            let why = "only models and functions of Python files get memories";
+            let message = format!("`memory` of the agent `{}` has no effect: {why}", agent.name);
+            self.report(Diagnostic::warning(message).at(&agent.span).node(&*agent.name));
+        }
     }
 
     /// Warns of tools that are not there, which no model is offered.

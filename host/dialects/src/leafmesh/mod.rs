@@ -50,6 +50,7 @@ mod shapes;
 pub mod state;
 mod steps;
 mod thoughts;
+mod unused;
 mod wait;
 mod watching;
 

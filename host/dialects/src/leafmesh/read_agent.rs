@@ -11,8 +11,9 @@ use super::reading::{MOST_SECONDS, Reading, vault_name};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
 use super::settings::{BudgetSettings, WakeUp};
 use super::shapes::Declared;
+use super::unused::Has;
 use super::wait::Wait;
-use super::{read_connector, read_human, read_knowledge, read_llm, read_memory, read_operation};
+use super::{read_connector, read_human, read_knowledge, read_llm, read_memory, read_operation, unused};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
 
@@ -81,13 +82,24 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     }
     let is_strict = fields.flag("enforce_yields", Optional).is_some_and(|flag| flag.value);
     let retries = fields.between("enforce_yields_retry", 0, u32::MAX).unwrap_or(0);
-    let memory = read_memory::memory(reading, &mut fields, agent_type);
+    let memory = read_memory::memory(reading, &mut fields);
     let knowledge = read_knowledge::knowledge(reading, &mut fields, agent_type);
     let history = history(reading, &mut fields, agent_type);
     let overrides = overrides(reading, &mut fields);
     read_operation::listeners(reading, &mut fields);
-    fields.ignore("is_human_powered");
-    dead_fields(reading, &mut fields, &entry.value);
+    let has = Has {
+        kind: agent_type,
+        wakes_up: fields.is_written("wake_up"),
+        waits: fields.is_written("wait_for"),
+        copies: instances > 1,
+        contract: is_strict,
+        yields: !yields.is_empty(),
+        memory: memory.is_some(),
+        history: history.is_some(),
+        budget: budget.as_ref(),
+    };
+    unused::alone(reading, &mut fields, &has);
+    unused::dead(reading, &mut fields, &entry.value);
     let body = match agent_type {
         AgentType::Llm => Body::Llm(Box::new(read_llm::llm(reading, &mut fields, &yields, knowledge.as_ref()))),
         AgentType::Human => Body::Human(Box::new(read_human::human(reading, &mut fields))),
@@ -367,38 +379,17 @@ fn overrides<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> 
         let Some(mut of_one) = reading.fields_of(fields, item, what) else { continue };
         let caller = of_one.text("caller", Required);
         let kind = of_one.text("type", Required);
-        if let Some(kind) = &kind
-            && !["dual", "chain"].contains(&&**kind)
-        {
+        let is_known = kind.as_ref().is_none_or(|kind| ["dual", "chain"].contains(&&**kind));
+        if let (Some(kind), false) = (&kind, is_known) {
             let mut error = of_one.unknown_word("type", kind, &["dual", "chain"]);
             error.message = format!("`type` of an entry of `response_overrides` cannot be `{}`", &**kind);
             reading.reader.report(error);
         }
         of_one.finish(|_| None);
-        if let (Some(caller), Some(kind)) = (caller, kind) {
+        if let (Some(caller), Some(kind)) = (caller, kind.filter(|_| is_known)) {
             let kind = if &*kind == "chain" { Communication::Chain } else { Communication::Dual };
             overrides.push((caller, kind));
         }
     }
     overrides
-}
-
-/// Fields that were never wired, with which files are written all the same.
-fn dead_fields<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, node: &'d Node) {
-    let Kind::Map(entries) = &node.kind else { return };
-    const DEAD: [&str; 6] = [
-        "super_agent_cost_ceiling",
-        "super_agent_wall_clock",
-        "super_agent_step_max_tokens",
-        "super_agent_synth_max_tokens",
-        "super_agent_verify_view_chars",
-        "super_agent_step_concurrency",
-    ];
-    for name in DEAD {
-        fields.ignore(name);
-        if let Some(entry) = entries.iter().find(|entry| &*entry.key == name) {
-            let message = format!("`{name}` means nothing");
-            reading.reader.report(reading.warning(fields, message, entry.key_place).help("take it out"));
-        }
-    }
 }
