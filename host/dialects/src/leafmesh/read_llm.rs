@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{CallLimits, ToolChoice};
-use hotcell_graph::{Key, Value};
+use hotcell_graph::{Key, Value, closest};
 
 use super::reading::{LONGEST, Reading, is_on};
 use super::schema::{Knowledge, Llm, Tools};
 use super::shapes::Field;
-use super::{mcp, prompt_keys, thoughts};
+use super::{lower_knowledge, mcp, prompt_keys, thoughts};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, SourceText};
 use crate::json_schema;
@@ -109,7 +109,9 @@ pub(super) fn llm<'r, 'd>(
     let context_parts = context_parts(reading, fields);
     let mut servers = mcp::servers(reading, fields);
     let (is_told_knowledge, mut queries_knowledge) = knowledge_strategy(reading, fields, knowledge);
-    let tools = tools(reading, fields, thoughts.tools || !servers.is_empty() || queries_knowledge);
+    let mut others: Vec<&str> = if thoughts.tools { thoughts::TOOLS.to_vec() } else { Vec::new() };
+    others.extend(queries_knowledge.then_some(lower_knowledge::TOOL));
+    let tools = tools(reading, fields, &others, !servers.is_empty());
     if fields.text("tool_choice", Optional).is_some_and(|choice| choice.trim() == "none") {
         thoughts.tools = false;
         servers.clear();
@@ -152,16 +154,17 @@ fn knowledge_strategy<'r, 'd>(
     (strategy != Some("tool"), strategy != Some("inject"))
 }
 
-/// What the model may call, and how. `has_others` says whether it has tools beside those that `tools` names.
-fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, has_others: bool) -> Tools {
+/// What the model may call, and how. Beside those that `tools` names it has `others`, and those of servers if it `has_servers`.
+fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, others: &[&str], has_servers: bool) -> Tools {
     let mut names = fields.texts("tools", Optional).unwrap_or_default();
     let mut categories = fields.texts("tool_categories", Optional).unwrap_or_default();
-    let has_others = has_others || !categories.is_empty();
+    // What these are called shows when they are asked for.
+    let is_open = has_servers || !categories.is_empty();
     let choice = fields.text("tool_choice", Optional);
     let most = fields.between("max_tool_calls_per_message", 0, 20);
     let time = reading.seconds(fields, "tool_call_timeout", 300.0);
     let side_by_side = fields.flag("allow_parallel_tool_calls", Optional);
-    if names.is_empty() && !has_others {
+    if names.is_empty() && others.is_empty() && !is_open {
         for name in ["tool_choice", "max_tool_calls_per_message", "tool_call_timeout", "allow_parallel_tool_calls"] {
             reading.no_effect(fields, name, "the agent has no `tools`");
         }
@@ -179,16 +182,21 @@ fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, has_oth
             categories.clear();
             None
         }
-        // Which tools there are beside those shows when they are asked for.
-        Some(name) if has_others && !name.is_empty() => Some(ToolChoice::Tool(name.to_owned())),
-        Some(name) if names.iter().any(|known| **known == *name) => Some(ToolChoice::Tool(name.to_owned())),
+        Some(name) if is_open && !name.is_empty() => Some(ToolChoice::Tool(name.to_owned())),
+        Some(name) if others.contains(&name) || names.iter().any(|known| **known == *name) => {
+            Some(ToolChoice::Tool(name.to_owned()))
+        }
         Some(name) => {
             let problem = match name {
                 "" => "`tool_choice` is empty".to_owned(),
                 name => format!("`tool_choice` names `{name}`, which is not among the agent's `tools`"),
             };
             let span = choice.as_ref().map_or_else(Span::none, |choice| choice.span.clone());
-            let help = "write `auto`, `none`, `required` or the name of one of its `tools`";
+            let words = ["auto", "none", "required"].into_iter().chain(others.iter().copied());
+            let help = match closest(name, words.chain(names.iter().map(|known| &**known))) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write `auto`, `none`, `required` or the name of one of its `tools`".to_owned(),
+            };
             reading.reader.report(fields.error(problem, &span).help(help));
             None
         }
@@ -211,11 +219,22 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
             reading.reader.report(error);
         }
     }
-    fields.flag("schedule_followup", Optional);
-    fields.between("max_followup_depth", 0, u32::MAX);
-    fields.between("max_followups_per_session", 0, u32::MAX);
+    let is_set = |fields: &mut Fields<'r, 'd>, name| fields.flag(name, Optional).is_some_and(|flag| flag.value);
+    let is_given = |fields: &mut Fields<'r, 'd>, name| fields.between(name, 0, u32::MAX).is_some();
+    let no_followups = "no agent wakes up others later";
+    for (name, is_idle, why) in [
+        ("schedule_followup", is_set(fields, "schedule_followup"), no_followups),
+        ("max_followup_depth", is_given(fields, "max_followup_depth"), no_followups),
+        ("max_followups_per_session", is_given(fields, "max_followups_per_session"), no_followups),
+    ] {
+        if is_idle {
+            reading.no_effect_but(fields, name, why, "write a `wake_up` at the agent that works later");
+        }
+    }
+    if is_set(fields, "skills_eager") {
+        reading.no_effect(fields, "skills_eager", "hotcell has no skills for meshes");
+    }
     fields.list("schedule_targets", Optional);
-    fields.flag("skills_eager", Optional);
     fields.list("playbook", Optional);
     if let Some(entry) = fields.entry("skills", Optional)
         && matches!(entry.value.kind, Kind::Bool(_))

@@ -21,6 +21,8 @@ use hotcell_graph::Key;
 const FEW_TOKENS: u32 = 1500;
 /// What budgets of tokens may be.
 const BUDGET: (u32, u32) = (1024, 32_768);
+/// The tools by which thoughts are written down.
+pub(super) const TOOLS: [&str; 3] = ["chain_of_thought", "metacognitive_reflection", "apply_edits"];
 /// How the names of models begin that think by themselves, of the families of which not all do.
 const THINK: [&str; 16] = [
     "o1",
@@ -128,15 +130,16 @@ impl Thoughts {
         if !self.tools {
             return Vec::new();
         }
+        let [step, look_back, edits] = TOOLS;
         vec![
             tool(
-                "chain_of_thought",
+                step,
                 "Write down the next step of your reasoning before you answer. Call it once for each step of a task that has several.",
                 vec![slot("thought", text("The step"), None)],
                 "noted: take the next step, or answer",
             ),
             tool(
-                "metacognitive_reflection",
+                look_back,
                 "Look critically at your reasoning so far: what is uncertain, what was assumed, what was left out.",
                 vec![
                     slot("reflection", text("What you found"), None),
@@ -145,7 +148,7 @@ impl Thoughts {
                 "noted: put right what has to be, or answer",
             ),
             tool(
-                "apply_edits",
+                edits,
                 "List the changes that a draft of your answer needs. Your answer is the draft with all of them made.",
                 vec![slot(
                     "edits",
