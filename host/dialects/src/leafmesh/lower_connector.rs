@@ -157,5 +157,5 @@ fn step_of(connector: &Connector) -> Duration {
 
 /// Whether it is asked until it is done.
 fn is_polled(connector: &Connector) -> bool {
-    super::read_connector::is_polled(&connector.name)
+    super::connectors::is_polled(&connector.name)
 }

@@ -6,6 +6,7 @@
 mod addresses;
 mod agent_state;
 mod checks;
+mod connectors;
 mod cron;
 mod expressions;
 mod families;

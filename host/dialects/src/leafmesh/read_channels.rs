@@ -166,6 +166,14 @@ fn missing(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, channel: &Channel
         ),
         Some(_) => {}
     }
+    if provider == "whatsapp" && channel.verify_token.is_none() {
+        let message = "`whatsapp` has no `verify_token`: the address cannot be registered at Meta".to_owned();
+        warn(message, "give it one, and write the same text there");
+    }
+    if channel.operators_only && channel.operators.is_empty() {
+        let message = format!("`{provider}` has `operators_only` and no `operators`: nobody is heard");
+        warn(message, "name them: `operators: {ann: U123}`");
+    }
 }
 
 /// An identifier, which may be written as a number. None if it is empty.

@@ -3,160 +3,18 @@
 use hotcell_graph::ir::Pattern;
 use hotcell_graph::value::Number;
 use hotcell_graph::{Key, Object, Value};
-use serde_json::json;
 
 use super::addresses::{check_address, check_url};
+use super::connectors::{FRAMEWORKS, INTEGRATIONS, LATER, Setting, Type, settings};
 use super::hidden::Hidden;
 use super::reading::{LONGEST, Reading};
 use super::schema::{AgentType, CUSTOM, Connector, Policy};
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Place};
 
-/// What external agents may be.
-pub(super) const FRAMEWORKS: [&str; 9] =
-    ["crewai", "langgraph", "autogen", "a2a", "mcp", "zapier", "composio", "n8n", "custom"];
-/// What programmatic agents may use.
-pub(super) const INTEGRATIONS: [&str; 4] = ["zapier", "composio", "n8n", "mcp"];
 /// Entries and bytes that `request_form` may have.
 const MOST_FORM: usize = 50;
 const LONGEST_FORM: usize = 16 << 10;
-/// Those of later versions of the documentation.
-const LATER: [&str; 29] = [
-    "hermes",
-    "lyzr",
-    "writer",
-    "dify",
-    "flowise",
-    "vellum",
-    "stackai",
-    "agentforce",
-    "watsonx",
-    "relevance",
-    "wordware",
-    "lindy",
-    "claude_agent",
-    "openai_agents",
-    "claude_managed",
-    "openai_agents_api",
-    "foundry_agents",
-    "vertex_agent_engine",
-    "bedrock_agentcore",
-    "copilot_studio",
-    "mistral_agents",
-    "letta",
-    "glean_agents",
-    "servicenow",
-    "sap_joule",
-    "workday",
-    "box",
-    "atlassian_rovo",
-    "gemini_enterprise",
-];
-
-/// A setting of a connector: its name, what it is, whether it has to be there, and the variables that stand in for it.
-struct Setting(&'static str, Type, bool, &'static [&'static str]);
-
-#[derive(Clone, Copy, PartialEq)]
-enum Type {
-    Text,
-    Url,
-    Secret,
-    Seconds,
-    Flag,
-    List,
-    Map,
-    /// No longer in use
-    Retired,
-}
-
-const POLLS: [Setting; 2] =
-    [Setting("poll_interval", Type::Seconds, false, &[]), Setting("max_poll_seconds", Type::Seconds, false, &[])];
-
-fn settings(connector: &str) -> Vec<Setting> {
-    use Type::{Flag, List, Map, Retired, Seconds, Secret, Text, Url};
-    let own: Vec<Setting> = match connector {
-        "crewai" => vec![
-            Setting("endpoint", Url, true, &["CREWAI_ENDPOINT"]),
-            Setting("api_key", Secret, false, &["CREWAI_API_KEY"]),
-            Setting("user_api_key", Secret, false, &["CREWAI_USER_API_KEY"]),
-            Setting("http_timeout", Seconds, false, &[]),
-        ],
-        "langgraph" => vec![
-            Setting("endpoint", Url, true, &["LANGGRAPH_ENDPOINT", "LANGCHAIN_ENDPOINT"]),
-            Setting("api_key", Secret, false, &["LANGCHAIN_API_KEY", "LANGGRAPH_API_KEY"]),
-            Setting("graph_id", Text, false, &[]),
-            Setting("http_timeout", Seconds, false, &[]),
-        ],
-        "autogen" => vec![
-            Setting("endpoint", Url, true, &["AUTOGEN_ENDPOINT"]),
-            Setting("api_key", Secret, false, &["AUTOGEN_API_KEY"]),
-            Setting("workflow_id", Text, false, &[]),
-            Setting("api_style", Text, false, &[]),
-            Setting("timeout", Seconds, false, &[]),
-        ],
-        "a2a" => vec![
-            Setting("url", Url, true, &["A2A_AGENT_URL"]),
-            Setting("auth_token", Secret, false, &["A2A_AUTH_TOKEN"]),
-            Setting("auth_scheme", Text, false, &[]),
-            Setting("http_timeout", Seconds, false, &[]),
-        ],
-        "mcp" => vec![
-            Setting("tool_name", Text, true, &[]),
-            Setting("transport", Text, false, &[]),
-            Setting("timeout", Seconds, false, &[]),
-            Setting("command", Text, false, &[]),
-            Setting("args", List, false, &[]),
-            Setting("env", Map, false, &[]),
-            Setting("url", Url, false, &[]),
-            Setting("auth_token", Secret, false, &[]),
-        ],
-        "zapier" => vec![
-            Setting("connection", Text, false, &[]),
-            Setting("action", Text, false, &[]),
-            Setting("mcp_key", Secret, false, &["ZAPIER_MCP_KEY"]),
-            Setting("mcp_endpoint", Url, false, &[]),
-            Setting("vault_connection", Text, false, &[]),
-            Setting("timeout", Seconds, false, &[]),
-            Setting("api_key", Retired, false, &[]),
-            Setting("prefer_mcp", Flag, false, &[]),
-            Setting("instructions", Retired, false, &[]),
-        ],
-        "composio" => vec![
-            Setting("action", Text, true, &[]),
-            Setting("entity_id", Text, false, &["COMPOSIO_ENTITY_ID"]),
-            Setting("api_key", Secret, false, &["COMPOSIO_API_KEY"]),
-            Setting("connected_account_id", Text, false, &[]),
-            Setting("version", Text, false, &[]),
-            Setting("timeout", Seconds, false, &[]),
-        ],
-        "n8n" => vec![
-            Setting("webhook_url", Url, true, &["N8N_WEBHOOK_URL"]),
-            Setting("auth_token", Secret, false, &["N8N_AUTH_TOKEN"]),
-            Setting("timeout", Seconds, false, &[]),
-        ],
-        _ => Vec::new(),
-    };
-    own.into_iter().chain(POLLS.into_iter().filter(|_| is_polled(connector))).collect()
-}
-
-/// The settings of each connector: what they are called, whether they have to be there, and the variables that stand in for them.
-pub(super) fn described() -> serde_json::Value {
-    let of_one = |connector: &str| {
-        let settings = settings(connector).into_iter().filter(|Setting(_, kind, ..)| *kind != Type::Retired);
-        settings
-            .map(|Setting(name, kind, required, variables)| {
-                let is_secret = kind == Type::Secret;
-                json!({ "name": name, "required": required, "secret": is_secret, "variables": variables })
-            })
-            .collect::<serde_json::Value>()
-    };
-    FRAMEWORKS.iter().map(|connector| ((*connector).to_owned(), of_one(connector))).collect()
-}
-
-/// Whether a connector is asked until it is done.
-pub(super) fn is_polled(connector: &str) -> bool {
-    matches!(connector, "crewai" | "langgraph" | "autogen" | "a2a")
-}
 
 /// The connector of an agent, if it has one.
 pub(super) fn connector<'r, 'd>(
@@ -240,14 +98,14 @@ pub(super) fn connector<'r, 'd>(
 
 /// What is sent beside the input.
 fn request_form<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<Value> {
-    let (entries, _) = fields.map("request_form", Optional)?;
+    let (entries, place) = fields.map("request_form", Optional)?;
     let value = fields.node("request_form", Optional)?.to_value();
     let refuse = |message: String, place: Place| {
         reading.reader.report(fields.error(message, &reading.reader.span(place)));
     };
     if entries.len() > MOST_FORM || value.to_json().len() > LONGEST_FORM {
         let message = format!("`request_form` may have {MOST_FORM} entries and {LONGEST_FORM} bytes");
-        refuse(message, fields.owner().place);
+        refuse(message, place);
     }
     let fits = |name: &str| {
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
@@ -306,7 +164,10 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
     if let Some(mode) = config.word("mode", &["sync", "callback"]) {
         connector.settings.insert("mode", mode.into());
     }
-    seconds(reading, config, "callback_timeout", connector);
+    let limits_callbacks = seconds(reading, config, "callback_timeout", connector);
+    if limits_callbacks && connector.text("mode") != Some("callback") {
+        reading.no_effect_but(config, "callback_timeout", "`mode` is `sync`", "write `mode: callback`");
+    }
     for setting in settings(&connector.name) {
         let Setting(name, kind, is_needed, _) = setting;
         let is_there = match kind {
@@ -318,15 +179,17 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
                 None => false,
             },
             Type::Seconds => seconds(reading, config, name, connector),
-            Type::Flag => config.flag(name, Optional).is_some(),
+            // Whoever prefers the only way there is gets it.
+            Type::Preference => {
+                if config.flag(name, Optional).is_some_and(|flag| !flag.value) {
+                    retired(reading, config, name);
+                }
+                continue;
+            }
             Type::List => config.list(name, Optional).is_some(),
             Type::Map => config.map(name, Optional).is_some(),
             Type::Retired => {
-                if let Some(entry) = config.entry(name, Optional) {
-                    let message = format!("`{name}` does nothing: the way it was for is no longer offered");
-                    let help = "use the service over MCP: `mcp_key`";
-                    reading.reader.report(reading.warning(config, message, entry.key_place).help(help));
-                }
+                retired(reading, config, name);
                 continue;
             }
         };
@@ -371,6 +234,15 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
     }
 }
 
+/// Warns of a setting for what the service no longer offers.
+fn retired<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, name: &'static str) {
+    if let Some(entry) = config.entry(name, Optional) {
+        let message = format!("`{name}` does nothing: the way it was for is no longer offered");
+        let help = "use the service over MCP: `mcp_key`";
+        reading.reader.report(reading.warning(config, message, entry.key_place).help(help));
+    }
+}
+
 /// A number of seconds among the settings.
 fn seconds<'r, 'd>(
     reading: &Reading<'r, 'd>,
@@ -386,9 +258,9 @@ fn seconds<'r, 'd>(
 }
 
 /// The text of a setting; none if it is left out or empty.
-fn text_of<'d>(
-    reading: &Reading<'_, 'd>,
-    config: &mut Fields<'_, 'd>,
+fn text_of<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    config: &mut Fields<'r, 'd>,
     name: &'static str,
     kind: Type,
 ) -> Option<String> {
@@ -399,22 +271,22 @@ fn text_of<'d>(
     if kind == Type::Secret
         && let Some(node) = config.node(name, Optional)
     {
-        let raw = reading.reader.document().raw(node.place);
-        if reading.is_production && !text.is_empty() && !raw.contains("${") {
-            let message = format!("`{name}` is written out in the file");
-            let error = config.error(message, &reading.reader.span(node.place));
-            reading.reader.report(error.help("take it from the environment: `${NAME}`"));
-        }
+        reading.secret(config, name, &text, node);
     }
     let text = text.trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-fn mcp<'d>(reading: &Reading<'_, 'd>, config: &mut Fields<'_, 'd>, connector: &mut Connector) {
-    let needed = match config.word("transport", &["stdio", "http"]) {
-        Some("http") => "url",
-        _ => "command",
+fn mcp<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, connector: &mut Connector) {
+    let transport = config.word("transport", &["stdio", "http"]);
+    let (needed, others): (&str, &[&'static str]) = match transport {
+        Some("http") => ("url", &["command", "args", "env"]),
+        _ => ("command", &["url", "auth_token"]),
     };
+    for name in others {
+        let why = format!("the transport is `{}`", if needed == "url" { "http" } else { "stdio" });
+        reading.no_effect(config, name, &why);
+    }
     if config.text(needed, Optional).is_none_or(|text| text.trim().is_empty()) {
         let transport = if needed == "url" { "http" } else { "stdio" };
         let message = format!("`connector_config` has no `{needed}`, which the transport `{transport}` needs");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{cron, genes, read_agent, read_channels, read_connector, read_human, shapes};
+use super::{connectors, cron, genes, read_agent, read_channels, read_human, shapes};
 
 /// The words that fields take and the settings of connectors, by category.
 #[must_use]
@@ -12,9 +12,9 @@ pub fn registry() -> Value {
         "communication_types": read_agent::COMMUNICATION,
         "human_interfaces": read_human::INTERFACES,
         "field_types": shapes::TYPES,
-        "frameworks": read_connector::FRAMEWORKS,
-        "integrations": read_connector::INTEGRATIONS,
-        "connectors": read_connector::described(),
+        "frameworks": connectors::FRAMEWORKS,
+        "integrations": connectors::INTEGRATIONS,
+        "connectors": connectors::described(),
         "channels": read_channels::PROVIDERS,
         "schedules": cron::MACROS,
         "mutation_types": genes::KINDS,
