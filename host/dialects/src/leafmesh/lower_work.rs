@@ -337,8 +337,22 @@ fn question(agent: &Agent, human: &Human, updates: &mut Vec<Update>) -> Expressi
             0..0,
             [Expression::Value(Value::from(format!("{words}\n\n"))), Expression::TextOf(Box::new(given))],
         );
+    } else {
+        parts.push(again());
     }
     Expression::Joined(parts)
+}
+
+/// Why somebody is asked again, below a text that does not show it; nothing for who is asked for the first time.
+fn again() -> Expression {
+    let context = || entry(key(INPUT), RERUN);
+    let why = Composed::Only(context(), ["reason", "feedback", "validation_errors"].map(Key::from).into());
+    let words = Expression::Value("\n\nYou are asked again:\n".into());
+    composed(Composed::Either {
+        condition: Expression::Is(Box::new(or_else(context(), Value::Null)), Value::Null),
+        then: Expression::Value("".into()),
+        otherwise: Expression::Joined(vec![words, Expression::TextOf(Box::new(composed(why)))]),
+    })
 }
 
 /// What a person gives: what was said by its documented names, and what the agent declares.
