@@ -90,6 +90,8 @@ fn program(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings
     let server = DeclaredServer { name: agent.name.to_string(), way, prefix: String::new(), timeout, retry: None };
     surroundings.note_server(&server);
     let name = text("tool_name");
+    let form = connector.request_form.clone().unwrap_or_else(|| Object::default().into());
+    let with_form = composed(Composed::Overlaid(vec![sent(connector), Expression::Value(form)]));
     let tool = Tool {
         name: name.as_str().into(),
         spoken: name.clone(),
@@ -100,7 +102,7 @@ fn program(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings
     };
     Action::Tool(Box::new(ToolAction {
         tool: Arc::new(tool),
-        inputs: sent(connector),
+        inputs: with_form,
         arguments: Arguments::AsTheyAre,
         bind: ANSWER,
     }))

@@ -80,7 +80,19 @@ pub(super) fn connector<'r, 'd>(
     match reading.block(fields, "connector_config") {
         Some(mut config) => {
             read_config(reading, &mut config, &mut connector);
-            if &*connector.name == CUSTOM { drop(config) } else { config.finish_open() }
+            if &*connector.name == CUSTOM {
+                drop(config)
+            } else {
+                config.finish_open()
+            }
+            if connector.is_program()
+                && let Some(mut policy) = reading.block(fields, "external_policy")
+            {
+                for name in ["allowed_hosts", "max_response_bytes", "quarantine_after"] {
+                    let why = "the server is a program of this machine, and not asked over the network";
+                    reading.no_effect(&mut policy, name, why);
+                }
+            }
         }
         None => {
             for setting in settings(&connector.name) {

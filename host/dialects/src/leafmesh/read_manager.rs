@@ -61,6 +61,9 @@ pub(super) fn manager<'r, 'd>(
     let learning = routing(reading, &mut of_one);
     rules(reading, &mut of_one, &mut escalation);
     let feed_model = of_one.text("feed_model", Optional);
+    if model.as_ref().is_some_and(|model| feed_model.as_ref().is_some_and(|of_feed| **of_feed != **model)) {
+        reading.no_effect(&mut of_one, "model", "`feed_model` makes the posts, and nothing else is asked");
+    }
     let temperature = of_one.within("temperature", 0.0..=2.0).unwrap_or(TEMPERATURE);
     let max_tokens = of_one.between("max_tokens", 1, u32::MAX).unwrap_or(MAX_TOKENS);
     // Blocks of later versions of the documentation, which the manager alone reads.
