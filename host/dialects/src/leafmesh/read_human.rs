@@ -55,6 +55,12 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     if !falls_back {
         reading.no_effect(fields, "fallback_response", "`fallback_on_timeout` is off");
     }
+    if let (None, Some(entry)) = (response, fields.entry("fallback_on_timeout", Optional).filter(|_| falls_back)) {
+        let message =
+            "`fallback_on_timeout` without `fallback_response` answers nothing: conditions on the answer do not hold";
+        let help = "write what counts as the answer: `fallback_response: {decision: ..., message: ...}`";
+        reading.reader.report(reading.warning(fields, message, entry.key_place).help(help));
+    }
     let fallback = falls_back.then(|| response.map_or_else(|| Value::Object(Object::default()), Node::to_value));
     let intent_model = fields.text("intent_model", Optional).filter(|model| !model.trim().is_empty());
     fields.flag("require_human_confirmation", Optional);
@@ -64,6 +70,9 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     fields.texts("human_escalation_triggers", Optional);
     reading.not_yet(fields, "human_escalation_triggers");
     let operator_ids = fields.texts("operator_ids", Optional).unwrap_or_default();
+    if matches!(interface, Interface::Api | Interface::Custom) && !operator_ids.is_empty() {
+        reading.no_effect(fields, "operator_ids", "a function answers");
+    }
     let webhook = webhook_config(reading, fields);
     let channels = read_channels::channels(reading, fields, interface);
     let has_url = webhook.as_ref().is_some_and(|webhook| webhook.outbound_url.is_some());

@@ -1,5 +1,7 @@
 //! Reading the manager: who watches a mesh, and who is told when something goes wrong.
 
+use hotcell_graph::{Path, Template, closest};
+
 use super::addresses::check_url;
 use super::hidden::Hidden;
 use super::read_channels::PROVIDERS;
@@ -7,7 +9,7 @@ use super::reading::{LONGEST, MOST_SECONDS, Reading, is_on, text_values};
 use super::schema::{Manager, Mesh, Summarizer};
 use super::watching::{EscalationTarget, LearningSettings, ManagerSettings};
 use crate::document::Need::{Optional, Required};
-use crate::document::{Fields, Node, SourceText};
+use crate::document::{Fields, Kind, Node, SourceText};
 
 /// When the targets of an escalation are told where nothing is said: after so many failures of a session, and after so many
 /// questions one after the other that nobody answered.
@@ -156,6 +158,11 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
         let text = |text: Option<SourceText>| text.map(|text| text.to_string());
         let channel_id = text(target.text("channel_id", Optional));
         let message = text(target.text("message_template", Optional));
+        for name in ["payload_template", "message_template"] {
+            if let Some(node) = target.node(name, Optional) {
+                unknown_variables(reading, &target, node);
+            }
+        }
         target.finish(|_| None);
         match kind.as_deref() {
             Some("human_agent") => escalation.agents.extend(agent.clone()),
@@ -191,6 +198,27 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
     }
     of_one.finish(|_| None);
     escalation
+}
+
+/// Warns of variables in the texts of an escalation target that there are none of.
+fn unknown_variables<'r, 'd>(reading: &Reading<'r, 'd>, target: &Fields<'r, 'd>, node: &'d Node) {
+    match &node.kind {
+        Kind::Text(text) => {
+            let template = Template::parse(&text.value);
+            let names = template.references().filter_map(Path::root);
+            for name in names.filter(|name| !EscalationTarget::VARIABLES.contains(name)) {
+                let help = match closest(name, EscalationTarget::VARIABLES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("they are `{}`", EscalationTarget::VARIABLES.join("`, `")),
+                };
+                let message = format!("there is no variable `{name}` in escalations: it is replaced by the empty text");
+                reading.reader.report(reading.warning(target, message, node.place).help(help));
+            }
+        }
+        Kind::List(items) => items.iter().for_each(|item| unknown_variables(reading, target, item)),
+        Kind::Map(entries) => entries.iter().for_each(|entry| unknown_variables(reading, target, &entry.value)),
+        _ => {}
+    }
 }
 
 /// Gives escalation targets that name an entry point alone the agent behind it. An entry point that is not there is

@@ -124,3 +124,9 @@ pub enum EscalationTarget {
         message: Option<String>,
     },
 }
+
+impl EscalationTarget {
+    /// What texts of targets may name
+    pub const VARIABLES: [&'static str; 7] =
+        ["session_id", "agent", "severity", "severity_level", "message", "error_message", "error_type"];
+}

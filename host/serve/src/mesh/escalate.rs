@@ -85,17 +85,14 @@ impl Lookup for Variables {
 
 fn variables(session: &Session, event: &Value) -> Variables {
     let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
-    let message = text("message");
-    let entries = [
-        ("session_id", session.key.id.clone()),
-        ("agent", text("agent")),
-        ("severity", "high".to_owned()),
-        ("severity_level", "high".to_owned()),
-        ("message", message.clone()),
-        ("error_message", message),
-        ("error_type", text("error_type")),
-    ];
-    Variables(entries.into_iter().map(|(name, value)| (name.into(), GraphValue::from(value))).collect())
+    let value = |name: &str| match name {
+        "session_id" => session.key.id.clone(),
+        "severity" | "severity_level" => "high".to_owned(),
+        "error_message" => text("message"),
+        name => text(name),
+    };
+    let entry = |name: &str| (name.into(), GraphValue::from(value(name)));
+    Variables(EscalationTarget::VARIABLES.map(entry).into_iter().collect())
 }
 
 /// A text, or everything in a value that is one, with its variables put in.
