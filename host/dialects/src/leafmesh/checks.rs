@@ -338,7 +338,7 @@ impl<'c> Checks<'c, '_, '_> {
             if !known.contains(&named.value) {
                 let error = Diagnostic::error(format!("there is no entry point `{}`", &**named)).at(&named.span);
                 let near = did_you_mean(named, &known);
-                self.report(near.map_or(error.clone(), |near| error.help(near)));
+                self.report(error.help(near.unwrap_or_else(|| "name one of `entry_points`".to_owned())));
             }
         }
     }

@@ -69,6 +69,13 @@ fn server<'r, 'd>(
         Some(transport) => transport == "stdio",
         None => command.is_some(),
     };
+    let (transport, others): (_, &[&'static str]) = match is_program {
+        true => ("stdio", &["url", "token"]),
+        false => ("http", &["command", "args", "env"]),
+    };
+    for name in others {
+        reading.no_effect(&mut fields, name, &format!("the transport is `{transport}`"));
+    }
     if let Some(url) = &url {
         check_url(reading, &fields, "url", url);
     }
@@ -89,7 +96,6 @@ fn server<'r, 'd>(
     let (needed, text) = if is_program { ("command", command) } else { ("url", url) };
     let text = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     if text.is_none() {
-        let transport = if is_program { "stdio" } else { "http" };
         let message =
             format!("entry {} of `mcp` has no `{needed}`, which the transport `{transport}` needs", place + 1);
         reading.reader.report(fields.error(message, &span).help("write it, or take the other `transport`"));

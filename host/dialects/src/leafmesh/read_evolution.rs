@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::reading::{LONGEST, Reading};
 use super::schema::Mesh;
 use super::watching::{Evolution, Scenario};
-use crate::document::Fields;
 use crate::document::Need::Optional;
+use crate::document::{Fields, SourceText};
 
 /// What a scenario has that does not say it.
 const ENTRY_POINT: &str = "test";
@@ -62,6 +62,8 @@ pub(super) fn evolution<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'
         let Some(mut scenario) = reading.fields_of(&of_one, item, "a test scenario".to_owned()) else { continue };
         let name = scenario.text("name", Optional).map(|name| name.to_string());
         let entry_point = scenario.text("entry_point", Optional);
+        let usual = || SourceText::implied(ENTRY_POINT, reading.reader.span(item.place));
+        let entry_point = entry_point.or_else(|| is_enabled.then(usual));
         let input = scenario.node("input", Optional).map(|node| node.to_value());
         let (expected, _) = scenario.map("expected_outcome", Optional).unwrap_or_default();
         let weight = scenario.within("weight", 0.0..=LONGEST).unwrap_or(1.0);
