@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::{Key, Reachability};
 
+use super::expressions::FROM_AGENT;
 use super::functions::{self, Function, ModelTool};
 use super::reading::{Reading, did_you_mean};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, Interface, Mesh};
+use super::state::HUMAN_DECISION;
 use super::{lower_knowledge, mcp, models};
 use crate::document::SourceText;
 
@@ -22,6 +24,11 @@ pub(super) const OF_PEOPLE: [&str; 8] = [
     "timestamp",
     "original_webhook_data",
 ];
+
+/// Whether a field of an answer says what a person means: not what every answer has, but for the decision.
+pub(super) fn is_meant(field: &str) -> bool {
+    field == HUMAN_DECISION || (field != FROM_AGENT && !OF_PEOPLE.contains(&field))
+}
 
 /// Checks a mesh; what is wrong is reported.
 pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
@@ -38,6 +45,7 @@ pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
         checks.conditions(agent);
         checks.function(agent);
         checks.memory(agent);
+        checks.intent(agent);
         checks.tools(agent);
         models::check(agent, mesh, reading);
     }
@@ -246,6 +254,20 @@ impl<'c> Checks<'c, '_, '_> {
             ),
         };
         self.report(Diagnostic::warning(problem).at(&agent.span).node(&*agent.name).help(help));
+    }
+
+    /// Warns of a model that has nothing to find in the answers of a person.
+    fn intent(&self, agent: &Agent) {
+        let Body::Human(human) = &agent.body else { return };
+        let Some(model) = &human.intent_model else { return };
+        let mut conditions = agent.edges.iter().filter_map(|edge| edge.condition.as_ref());
+        if !conditions.any(|condition| condition.condition.entries().iter().any(|field| is_meant(field))) {
+            let message = format!(
+                "`intent_model` of the agent `{}` has no effect: no condition in `can_call` asks what the person means",
+                agent.name
+            );
+            self.report(Diagnostic::warning(message).at(&model.span).node(&*agent.name));
+        }
     }
 
     /// Warns of memories that nobody is given: a model is told them, and a function of a Python file finds them in its context.

@@ -9,8 +9,8 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Key, Value};
 
 use super::agent_state::{ANSWER, RAW};
-use super::checks::OF_PEOPLE;
-use super::expressions::{FROM_AGENT, composed, entry, key, object};
+use super::checks::is_meant;
+use super::expressions::{composed, entry, key, object};
 use super::lower_feed::asked_once;
 use super::models;
 use super::schema::{Agent, Human, Providers};
@@ -26,18 +26,13 @@ const MAX_TOKENS: u32 = 500;
 const TASK: &str = "A person has answered, in their own words. Say what the answer means: give a JSON object and nothing else, with those of the \
 fields below that follow from what the person says. Leave out every field that does not.";
 
-/// Whether the model looks for a field: not for what every answer has but the decision, which is what a person means.
-fn is_to_be_found(field: &str) -> bool {
-    field == HUMAN_DECISION || (field != FROM_AGENT && !OF_PEOPLE.contains(&field))
-}
-
 /// The step after an answer; none where no condition asks for anything that the person does not say by itself.
 pub(super) fn step(agent: &Agent, human: &Human, providers: &Providers) -> Option<Work> {
     let model = human.intent_model.as_ref()?.trim();
     let conditions = || agent.edges.iter().filter_map(|edge| edge.condition.as_ref());
     let fields: BTreeSet<Key> = conditions()
         .flat_map(|condition| condition.condition.entries())
-        .filter(|field| is_to_be_found(field))
+        .filter(|field| is_meant(field))
         .map(|field| Key::from(&*field))
         .collect();
     if fields.is_empty() {
