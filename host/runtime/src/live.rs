@@ -3,18 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::UNIX_EPOCH;
+use std::time::{Instant, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 use hotcell_mcp::{CallContext, Calling, Catalog, Client, OfferedTool};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
-use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::file_watch::{Noticed, Outcome, UNTOLD, UNTOLD_NOTICE, Watcher, settle};
+use crate::file_watch::{Folders, Look, Looked, Noticed, UNTOLD_NOTICE, When, follow};
 use crate::serve::ToolCatalog;
 
 /// How deep below a folder files are looked at: agents lie in it, with their scripts and plugins in folders of their own.
@@ -41,9 +41,9 @@ impl LiveCatalog {
         let current = Arc::new(RwLock::new(Arc::new(first)));
         let (sender, changes) = watch::channel(0);
         // Now, and not when the task gets its first turn: what changes until then counts, too.
-        let seen = Looked::at(&folders).files;
-        let offer = Offer { make, current: current.clone(), changes: sender };
-        let watching = tokio::spawn(follow(folders, seen, offer));
+        let seen = Seen::at(&folders);
+        let offer = Offer { paths: folders.into(), seen, make, current: current.clone(), changes: sender };
+        let watching = tokio::spawn(follow(offer, When::Told(Arc::default())));
         LiveCatalog { current, changes, _watch: AbortOnDropHandle::new(watching) }
     }
 
@@ -66,8 +66,10 @@ impl Catalog for LiveCatalog {
     }
 }
 
-/// Makes offerings.
+/// Makes offerings of what lies below some paths.
 struct Offer {
+    paths: Arc<[PathBuf]>,
+    seen: Seen,
     make: Make,
     current: Arc<RwLock<Arc<ToolCatalog>>>,
     changes: watch::Sender<u64>,
@@ -85,47 +87,27 @@ impl Offer {
     }
 }
 
-/// Makes an offering whenever files below these paths are not what was `seen` of them.
-async fn follow(paths: Vec<PathBuf>, mut seen: Vec<Stamp>, offer: Offer) {
-    let paths = Arc::new(paths);
-    let watcher = match Watcher::new(Arc::default()) {
-        Ok(watcher) => Some(watcher),
-        Err(error) => {
-            tracing::warn!(target: "hotcell::mcp", %error, "{UNTOLD_NOTICE}");
-            None
+impl Look for Offer {
+    /// Makes an offering if files are not what was seen of them. What that takes is not counted: it is not done at every look.
+    async fn look(&mut self) -> Option<Looked> {
+        let (begun, paths) = (Instant::now(), self.paths.clone());
+        // The process ends, or looking panicked, which is told elsewhere: what is offered stays.
+        let now = tokio::task::spawn_blocking(move || Seen::at(&paths)).await.ok()?;
+        let (took, is_cut, is_changed) = (begun.elapsed(), now.is_cut, now.files != self.seen.files);
+        self.seen = now;
+        if is_changed {
+            self.anew().await;
         }
-    };
-    loop {
-        let looking = paths.clone();
-        let looked = tokio::task::spawn_blocking(move || Looked::at(&looking)).await;
-        let Ok(Looked { files, folders, is_cut, .. }) = looked else { return };
-        let Outcome { is_told, is_more, refused } = match &watcher {
-            Some(watcher) => {
-                watcher.watch(folders.into_iter().map(|folder| (folder, Noticed::Writing)).collect()).await
-            }
-            None => Outcome::default(),
-        };
-        if let Some((folder, error)) = refused {
-            let folder = folder.display();
-            tracing::warn!(target: "hotcell::mcp", %folder, %error, "{UNTOLD_NOTICE}");
-        }
-        if files != seen {
-            seen = files;
-            offer.anew().await;
-        }
-        match &watcher {
-            // What changed in a folder before it was watched was told to nobody.
-            _ if is_more => {}
-            Some(watcher) if is_told && !is_cut => watcher.changed().await,
-            Some(watcher) => tokio::select! {
-                () = watcher.changed() => {}
-                () = sleep(UNTOLD) => {}
-            },
-            None => sleep(UNTOLD).await,
-        }
-        if let Some(watcher) = &watcher {
-            settle(watcher).await;
-        }
+        Some(Looked { is_cut, took, ..Looked::default() })
+    }
+
+    async fn folders(&mut self) -> Folders {
+        self.seen.folders.iter().map(|folder| (folder.clone(), Noticed::Writing)).collect()
+    }
+
+    fn untold(&self, folder: Option<&Path>, error: &io::Error) {
+        let folder = folder.map(|folder| folder.display().to_string());
+        tracing::warn!(target: "hotcell::mcp", folder, %error, "{UNTOLD_NOTICE}");
     }
 }
 
@@ -134,7 +116,7 @@ type Stamp = (PathBuf, u64, u128);
 
 /// What was found when it was looked.
 #[derive(Debug, Default)]
-struct Looked {
+struct Seen {
     files: Vec<Stamp>,
     /// Where it is told when one of the files changes, or further ones come
     folders: BTreeSet<PathBuf>,
@@ -144,10 +126,10 @@ struct Looked {
     looked: usize,
 }
 
-impl Looked {
+impl Seen {
     /// The files below these paths.
     fn at(paths: &[PathBuf]) -> Self {
-        let mut looked = Looked::default();
+        let mut looked = Seen::default();
         for path in paths {
             // That it is exchanged, or comes back, is told where it is.
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -222,27 +204,27 @@ mod tests {
         std::fs::write(place.join("beside/z"), "z").expect("written");
         std::os::unix::fs::symlink(place.join("beside"), root.join("a/beside")).expect("linked");
         std::os::unix::fs::symlink(&place, root.join("around")).expect("linked");
-        let names = |looked: &Looked| -> Vec<PathBuf> { looked.files.iter().map(|(file, ..)| file.clone()).collect() };
+        let names = |looked: &Seen| -> Vec<PathBuf> { looked.files.iter().map(|(file, ..)| file.clone()).collect() };
 
-        let looked = Looked::at(std::slice::from_ref(&root));
+        let looked = Seen::at(std::slice::from_ref(&root));
         assert_eq!(names(&looked), [root.join("a/graph.yaml"), root.join("a/y")], "what lies deeper does not count");
         let watched = [place.clone(), root.clone(), root.join("a"), root.join("a/plugins"), place.join("elsewhere")];
         assert_eq!(looked.folders, watched.into());
         // What the link leads to is a part of what was seen.
         std::fs::write(place.join("elsewhere/y"), "another length").expect("written");
-        assert_ne!(Looked::at(std::slice::from_ref(&root)).files, looked.files);
+        assert_ne!(Seen::at(std::slice::from_ref(&root)).files, looked.files);
 
         // What is named may be a link.
         std::os::unix::fs::symlink(&root, place.join("named")).expect("linked");
-        let named = Looked::at(&[place.join("named")]);
+        let named = Seen::at(&[place.join("named")]);
         assert_eq!(names(&named), [place.join("named/a/graph.yaml"), place.join("named/a/y")]);
-        let one = Looked::at(&[root.join("a/graph.yaml")]);
+        let one = Seen::at(&[root.join("a/graph.yaml")]);
         assert_eq!((names(&one), one.folders), (vec![root.join("a/graph.yaml")], [root.join("a")].into()));
         // Folders without files cost time, too.
-        let mut enough = Looked { looked: MOST_LOOKED - 2, ..Looked::default() };
+        let mut enough = Seen { looked: MOST_LOOKED - 2, ..Seen::default() };
         enough.add(&root, DEPTH, false);
         assert_eq!((enough.looked, names(&enough)), (MOST_LOOKED, Vec::new()));
         std::fs::remove_dir_all(&root).expect("removed");
-        assert_eq!(Looked::at(std::slice::from_ref(&root)).folders, [place].into());
+        assert_eq!(Seen::at(std::slice::from_ref(&root)).folders, [place].into());
     }
 }

@@ -9,24 +9,24 @@ use super::outcome::Outcome;
 use super::written::Written;
 
 /// What the system tells of files: nothing, so there is none.
-pub struct Watcher(Infallible);
+pub(super) struct Watcher(Infallible);
 
 impl Watcher {
     /// There is none.
     ///
     /// # Errors
     /// Always: the system does not tell of files.
-    pub fn new(_: Arc<Written>) -> Result<Self, Error> {
+    pub(super) fn new(_: Arc<Written>) -> Result<Self, Error> {
         Err(ErrorKind::Unsupported.into())
     }
 
     /// Watches these folders from now on, and no others.
-    pub async fn watch(&self, _: Folders) -> Outcome {
+    pub(super) async fn watch(&self, _: Folders) -> Outcome {
         match self.0 {}
     }
 
     /// Ends when something was told since this was called last.
-    pub async fn changed(&self) {
+    pub(super) async fn changed(&self) {
         match self.0 {}
     }
 

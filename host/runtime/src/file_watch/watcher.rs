@@ -29,7 +29,7 @@ const TOGETHER: usize = 16 << 10;
 const MOST_OFTEN: usize = 64;
 
 /// What the system tells of files.
-pub struct Watcher {
+pub(super) struct Watcher {
     seen: Arc<Seen>,
     listening: JoinHandle<()>,
 }
@@ -70,7 +70,7 @@ impl Watcher {
     ///
     /// # Errors
     /// When the system does not tell of files, or tells too many of them already.
-    pub fn new(written: Arc<Written>) -> Result<Self, Error> {
+    pub(super) fn new(written: Arc<Written>) -> Result<Self, Error> {
         let told = Arc::new(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
         // SAFETY: it stays open, and means the same, as long as somebody has a reference to it, and this keeps one.
         let ready = unsafe { AsyncFd::register_with_interest(told.clone(), Interest::READABLE) }?;
@@ -95,14 +95,14 @@ impl Watcher {
     }
 
     /// Watches these folders from now on, and no others.
-    pub async fn watch(&self, folders: Folders) -> Outcome {
+    pub(super) async fn watch(&self, folders: Folders) -> Outcome {
         let seen = self.seen.clone();
         let watching = tokio::task::spawn_blocking(move || seen.watched().watch(&seen.told, &folders)).await;
         watching.unwrap_or_default()
     }
 
     /// Ends when something was told since this was called last.
-    pub async fn changed(&self) {
+    pub(super) async fn changed(&self) {
         self.seen.changed.notified().await;
     }
 
