@@ -193,34 +193,62 @@ impl ForkView {
     }
 }
 
+/// How a run stands, and what it belongs to: what is shown of every run, wherever it is known from.
+pub(crate) struct Standing<'r> {
+    pub(crate) run: &'r RunId,
+    pub(crate) thread: Option<&'r str>,
+    /// What its agent was loaded from
+    pub(crate) source: &'r str,
+    pub(crate) created: SystemTime,
+    pub(crate) updated: SystemTime,
+    pub(crate) status: RunStatus,
+    pub(crate) outcome: Option<&'r str>,
+}
+
 impl RunView {
-    pub(crate) fn of_summary(run: &RunSummary, agents: &Agents) -> Self {
+    /// A run as lists have it: without its metadata, and without what it is a fork of.
+    pub(crate) fn of(run: &Standing<'_>, agents: &Agents) -> Self {
         RunView {
-            run_id: run.id.to_string(),
-            thread_id: run.thread.clone(),
-            agent_id: agents.id_of(&run.source),
+            run_id: run.run.to_string(),
+            thread_id: run.thread.map(str::to_owned),
+            agent_id: agents.id_of(run.source),
             created_at: time(run.created),
             updated_at: time(run.updated),
             status: StatusView::of(run.status),
             standing: run.status.as_str(),
-            outcome: run.outcome.clone(),
+            outcome: run.outcome.map(str::to_owned),
             metadata: None,
             fork: None,
         }
     }
 
+    pub(crate) fn of_summary(run: &RunSummary, agents: &Agents) -> Self {
+        let standing = Standing {
+            run: &run.id,
+            thread: run.thread.as_deref(),
+            source: &run.source,
+            created: run.created,
+            updated: run.updated,
+            status: run.status,
+            outcome: run.outcome.as_deref(),
+        };
+        RunView::of(&standing, agents)
+    }
+
     pub(crate) fn of_record(run: &RunRecord, agents: &Agents) -> Self {
+        let standing = Standing {
+            run: &run.id,
+            thread: run.thread(),
+            source: &run.header.source,
+            created: run.created,
+            updated: run.updated,
+            status: run.status,
+            outcome: run.outcome.as_deref(),
+        };
         RunView {
-            run_id: run.id.to_string(),
-            thread_id: run.thread().map(str::to_owned),
-            agent_id: agents.id_of(&run.header.source),
-            created_at: time(run.created),
-            updated_at: time(run.updated),
-            status: StatusView::of(run.status),
-            standing: run.status.as_str(),
-            outcome: run.outcome.clone(),
             metadata: Some(crate::input::metadata_of(run)),
             fork: ForkView::of(run),
+            ..RunView::of(&standing, agents)
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::live::{Begun, Live};
 use crate::problem::Problem;
 use crate::runs::IfBusy;
 use crate::state::Server;
-use crate::view::{Object, RunResult, RunView, StatusView, object, time};
+use crate::view::{Object, RunResult, RunView, Standing, object};
 
 /// What becomes of a run when whoever began it, and waits for it, goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -164,20 +164,19 @@ fn at_hand(server: &Server, run: &RunId, live: &Live) -> Option<RunResult> {
         Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => return None,
     };
     let (created, updated) = report.times?;
-    let status = status_of(&report.outcome);
-    let view = RunView {
-        run_id: run.to_string(),
-        thread_id: begun.thread.clone(),
-        // A run of an agent that is not there any more is shown to nobody.
-        agent_id: Some(server.agents().id_of(&begun.source)?),
-        created_at: time(created),
-        updated_at: time(updated),
-        status: StatusView::of(status),
-        standing: status.as_str(),
-        outcome: output.clone().or_else(|| error.clone()),
-        metadata: Some(begun.metadata.clone()),
-        fork: None,
+    let standing = Standing {
+        run,
+        thread: begun.thread.as_deref(),
+        source: &begun.source,
+        created,
+        updated,
+        status: status_of(&report.outcome),
+        outcome: output.as_deref().or(error.as_deref()),
     };
+    // It is no fork.
+    let view = RunView { metadata: Some(begun.metadata.clone()), ..RunView::of(&standing, server.agents()) };
+    // A run of an agent that is not there any more is shown to nobody.
+    view.agent_id.as_ref()?;
     let values = object((&GraphValue::Object(report.state.to_object())).into());
     Some(RunResult { run: view, values, output, error, questions: Vec::new(), withheld: Vec::new() })
 }
