@@ -37,7 +37,6 @@ mod once;
 mod plugin_view;
 mod post;
 mod problem;
-mod question_view;
 mod quota;
 mod replies;
 mod role;

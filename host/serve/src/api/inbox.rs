@@ -16,8 +16,8 @@ use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::input::answer_text;
 use crate::problem::Problem;
-use crate::question_view::InboxItem;
 use crate::state::Server;
+use crate::view::InboxItem;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(inbox)).routes(routes!(answer))

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::store::Watched;
 use crate::problem::Problem;
-use crate::question_view::InboxItem;
 use crate::state::Server;
-use crate::view::{RunView, time};
+use crate::view::{InboxItem, RunView, time};
 
 /// Entries that are read at a time.
 const PAGE: usize = 500;

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use crate::api::event_stream::Telling;
 use crate::api::turn::{self, Came, Part, Thoughts};
 use crate::problem::Problem;
-use crate::question_view::response_schema;
 use crate::state::Server;
-use crate::view::time;
+use crate::view::{response_schema, time};
 
 /// The version of the protocol.
 const VERSION: &str = "1.0";

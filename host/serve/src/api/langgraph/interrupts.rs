@@ -8,9 +8,8 @@ use utoipa::ToSchema;
 use crate::api::turn;
 use crate::input::answer_text;
 use crate::problem::Problem;
-use crate::question_view::response_schema;
 use crate::state::Server;
-use crate::view::{Object, object};
+use crate::view::{Object, object, response_schema};
 
 /// A question for which a run waits.
 #[derive(Clone, Serialize, ToSchema)]

@@ -1,14 +1,14 @@
-//! Questions as clients are shown them, as JSON.
+//! Questions as clients are shown them.
 
 use hotcell_runtime::{OpenQuestion, Question, RunSummary};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::time;
 use crate::agents::Agents;
 use crate::attachments::Attachment;
 use crate::groups::{Groups, groups_of};
-use crate::view::time;
 
 /// A question that waits for an answer.
 #[derive(Debug, Serialize, ToSchema)]
