@@ -5,7 +5,7 @@ mod capability;
 mod denial;
 mod private;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::Path;
 
 use url::{Host, Url};
@@ -15,7 +15,6 @@ pub use self::capability::{Capability, path_grant};
 pub use self::denial::Denial;
 pub use self::private::is_private;
 use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
-use crate::requests::Requests;
 
 /// What a guest asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,26 +112,24 @@ impl Decision {
 
 /// Decides a request to a URL, before any name is resolved; none if it is not one of a web server.
 pub fn decide_url(grants: &Grants, url: &Url, method: &str) -> Option<Decision> {
-    let scheme = match url.scheme() {
-        "http" => Scheme::Http,
-        "https" => Scheme::Https,
-        _ => return None,
-    };
-    let host = url.host()?.to_owned();
-    let port = url.port().unwrap_or(scheme.default_port());
+    let (scheme, host, port) = server_of(url)?;
     Some(decide(grants, &Request::Http { scheme, host: &host, port, method }))
 }
 
 /// Decides a connection to an address that the host of a URL was resolved to; none if it is not one of a web server.
 pub fn decide_address(grants: &Grants, url: &Url, method: &str, address: IpAddr) -> Option<Decision> {
+    let (scheme, host, port) = server_of(url)?;
+    Some(decide(grants, &Request::Address { scheme, host: &host, port, method, address }))
+}
+
+/// The web server that a URL names.
+fn server_of(url: &Url) -> Option<(Scheme, Host<String>, u16)> {
     let scheme = match url.scheme() {
         "http" => Scheme::Http,
         "https" => Scheme::Https,
         _ => return None,
     };
-    let host = url.host()?.to_owned();
-    let port = url.port().unwrap_or(scheme.default_port());
-    Some(decide(grants, &Request::Address { scheme, host: &host, port, method, address }))
+    Some((scheme, url.host()?.to_owned(), url.port().unwrap_or(scheme.default_port())))
 }
 
 /// Decides one request.
@@ -233,56 +230,6 @@ pub fn decide_host_path(grants: &Grants, path: &Path) -> Decision {
     match grants.fs.iter().any(holds) {
         true => Decision::Allow,
         false => Decision::Deny(Capability::Directory { guest: path.display().to_string(), access: Access::Read }),
-    }
-}
-
-impl Capability {
-    /// Whether these grants have it.
-    pub fn is_in(&self, grants: &Grants) -> bool {
-        let request = match self {
-            Self::Directory { guest, access } => Request::Directory { guest, access: *access },
-            Self::Http { server, method, private } => {
-                let Ok(url) = Url::parse(server) else { return false };
-                let decision = match private {
-                    // Any address of this machine stands for those that need a grant of their own.
-                    true => decide_address(grants, &url, method, Ipv4Addr::LOCALHOST.into()),
-                    false => decide_url(grants, &url, method),
-                };
-                return decision.is_some_and(|decision| decision.is_allowed());
-            }
-            Self::Variable { name } => Request::Variable { name },
-            Self::Secret { name, .. } => Request::Secret { name },
-            Self::Tool { name } => Request::Tool { name },
-            Self::PreciseClock => Request::PreciseClock,
-            Self::FreshRandom => Request::FreshRandom,
-            Self::KeyValue => Request::KeyValue,
-            Self::Model => Request::Model,
-            Self::Ask => Request::Ask,
-            Self::Process => Request::Process,
-            Self::Socket => Request::Socket,
-        };
-        decide(grants, &request).is_allowed()
-    }
-
-    /// Whether a plugin with these requests asks for it. What a plugin does not ask for cannot be granted to it.
-    pub fn is_asked_for(&self, requests: &Requests) -> bool {
-        match self {
-            Self::Directory { guest, access } => {
-                requests.fs.iter().any(|asked| asked.access >= *access && Path::new(guest).starts_with(&asked.guest))
-            }
-            Self::Http { server, method, .. } => server
-                .parse::<HttpGrant>()
-                .is_ok_and(|server| requests.asks_for_server(&HttpGrant { methods: vec![method.clone()], ..server })),
-            Self::Variable { name } => requests.env.contains(name),
-            Self::PreciseClock => requests.clock == ClockGrant::Precise,
-            Self::Secret { name, .. } => requests.secret.iter().any(|asked| asked.name == *name),
-            Self::KeyValue => requests.kv,
-            Self::Model => requests.llm,
-            Self::Tool { name } => requests.tool.iter().any(|asked| asked == name || asked == "*"),
-            Self::Ask => requests.ask,
-            // Asking has nothing to do with these.
-            Self::Socket | Self::FreshRandom | Self::Process => true,
-        }
     }
 }
 

@@ -1,11 +1,15 @@
-//! What a guest can be denied, in words, and the line that grants it.
+//! What a guest can be denied, in words, the line that grants it, and who has it.
 
 use std::fmt;
+use std::net::Ipv4Addr;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use url::Host;
+use url::{Host, Url};
 
-use crate::grants::{Access, HostGrant, HttpGrant, Scheme};
+use super::{Request, decide, decide_address, decide_url};
+use crate::grants::{Access, ClockGrant, Grants, HostGrant, HttpGrant, Scheme};
+use crate::requests::Requests;
 
 /// A capability that was denied, with what granting it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +134,54 @@ impl Capability {
             Self::Tool { name } => Some(format!("tool = [{}]", quoted(name))),
             Self::Ask => Some("ask = true".to_owned()),
             Self::Process => Some("process = true".to_owned()),
+        }
+    }
+
+    /// Whether these grants have it.
+    pub fn is_in(&self, grants: &Grants) -> bool {
+        let request = match self {
+            Self::Directory { guest, access } => Request::Directory { guest, access: *access },
+            Self::Http { server, method, private } => {
+                let Ok(url) = Url::parse(server) else { return false };
+                let decision = match private {
+                    // Any address of this machine stands for those that need a grant of their own.
+                    true => decide_address(grants, &url, method, Ipv4Addr::LOCALHOST.into()),
+                    false => decide_url(grants, &url, method),
+                };
+                return decision.is_some_and(|decision| decision.is_allowed());
+            }
+            Self::Variable { name } => Request::Variable { name },
+            Self::Secret { name, .. } => Request::Secret { name },
+            Self::Tool { name } => Request::Tool { name },
+            Self::PreciseClock => Request::PreciseClock,
+            Self::FreshRandom => Request::FreshRandom,
+            Self::KeyValue => Request::KeyValue,
+            Self::Model => Request::Model,
+            Self::Ask => Request::Ask,
+            Self::Process => Request::Process,
+            Self::Socket => Request::Socket,
+        };
+        decide(grants, &request).is_allowed()
+    }
+
+    /// Whether a plugin with these requests asks for it. What a plugin does not ask for cannot be granted to it.
+    pub fn is_asked_for(&self, requests: &Requests) -> bool {
+        match self {
+            Self::Directory { guest, access } => {
+                requests.fs.iter().any(|asked| asked.access >= *access && Path::new(guest).starts_with(&asked.guest))
+            }
+            Self::Http { server, method, .. } => server
+                .parse::<HttpGrant>()
+                .is_ok_and(|server| requests.asks_for_server(&HttpGrant { methods: vec![method.clone()], ..server })),
+            Self::Variable { name } => requests.env.contains(name),
+            Self::PreciseClock => requests.clock == ClockGrant::Precise,
+            Self::Secret { name, .. } => requests.secret.iter().any(|asked| asked.name == *name),
+            Self::KeyValue => requests.kv,
+            Self::Model => requests.llm,
+            Self::Tool { name } => requests.tool.iter().any(|asked| asked == name || asked == "*"),
+            Self::Ask => requests.ask,
+            // Asking has nothing to do with these.
+            Self::Socket | Self::FreshRandom | Self::Process => true,
         }
     }
 }
