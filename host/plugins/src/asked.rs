@@ -4,8 +4,8 @@ use std::path::Path;
 
 use hotcell_cells::Requests;
 
-use crate::catalogue::{Plugin, hooks_in_words};
 use crate::lock::Locked;
+use crate::plugin::{Plugin, hooks_in_words};
 
 /// What has to be decided of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]

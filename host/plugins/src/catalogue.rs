@@ -1,4 +1,4 @@
-//! Finding plugins: every component of some folders, and what it says about itself. Nothing is compiled or run.
+//! Finding plugins: every component of some folders.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use hotcell_cells::{Description, Survey, survey};
-use hotcell_files::{MAX_COMPONENT, MAX_TEXT};
+use hotcell_cells::Survey;
+use hotcell_files::MAX_COMPONENT;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::signature::signature_file;
+use crate::plugin::{Plugin, PluginError, as_plugin, look_at};
 
 /// Bytes that the index of what was found may have.
 const MAX_INDEX: u64 = 256 << 20;
@@ -38,57 +37,6 @@ pub struct Found {
     pub guards: bool,
 }
 
-/// A plugin that says what it is.
-#[derive(Clone, Debug)]
-pub struct Plugin {
-    /// What the file is
-    pub survey: Survey,
-    /// What it says about itself
-    pub description: Description,
-}
-
-/// Why a file is no plugin that can be used. The texts do not repeat its path.
-#[derive(Clone, Debug, Error)]
-pub enum PluginError {
-    /// It cannot be read, or is no component: in words, because it is remembered from one look at it to the next
-    #[error("{0}")]
-    Survey(String),
-    /// It is a component that does not say what it offers
-    #[error("it does not say what it offers: scripts are named by the graph that runs them")]
-    Undescribed,
-    /// It cannot be looked for
-    #[error("{0}")]
-    Unreachable(#[source] Arc<io::Error>),
-    /// It is a link to a file of somebody else's
-    #[error("it is a link that leads out of its folder")]
-    LeadsOut,
-    /// It is a folder, a pipe or the like
-    #[error("it is not a file")]
-    NoFile,
-    /// It is larger than is accepted
-    #[error("it has {size} bytes, more than the {MAX_COMPONENT} that are accepted")]
-    TooLarge {
-        /// Its size in bytes
-        size: u64,
-    },
-    /// Others claim its name
-    #[error("it claims the name `{name}`, and so does `{}`; remove one of them", .others.join("`, `"))]
-    Twin {
-        /// The name
-        name: String,
-        /// The files of the others
-        others: Vec<String>,
-    },
-}
-
-/// What it means to be told of runs at these points.
-pub(crate) fn hooks_in_words(points: &[String]) -> Option<String> {
-    let points: Vec<String> = points.iter().map(|point| format!("`{point}`")).collect();
-    (!points.is_empty()).then(|| {
-        format!("see prompts and state of runs, and change or refuse what they do, as a hook at {}", points.join(", "))
-    })
-}
-
 /// What is remembered of a file between two looks at it.
 #[derive(Clone, Serialize, Deserialize)]
 struct Remembered {
@@ -109,79 +57,6 @@ struct Index {
     form: u32,
     version: String,
     files: HashMap<PathBuf, Remembered>,
-}
-
-impl Plugin {
-    /// The plugin that a survey found; none if it does not say what it offers.
-    pub fn of_survey(survey: Survey) -> Option<Self> {
-        as_plugin(Ok(survey)).ok()
-    }
-
-    /// Reads what one file says about itself.
-    ///
-    /// # Errors
-    /// When it cannot be read or is no plugin.
-    pub fn read(file: &Path) -> Result<Self, PluginError> {
-        as_plugin(look_at(file))
-    }
-
-    /// Reads what a component says about itself that is no file.
-    ///
-    /// # Errors
-    /// When it is no plugin.
-    pub fn of_bytes(component: &[u8]) -> Result<Self, PluginError> {
-        as_plugin(survey(component).map_err(|error| error.to_string()))
-    }
-
-    /// The points at which it is told of runs, in the order of its description.
-    pub(crate) fn hook_points(&self) -> Vec<String> {
-        self.description.hooks.iter().map(|hook| hook.point.clone()).collect()
-    }
-
-    /// What it means that it has hooks, in plain words; nothing where it has none.
-    pub fn hooks_in_words(&self) -> Option<String> {
-        hooks_in_words(&self.hook_points())
-    }
-}
-
-/// Puts a copy of a component, with its signature if it has one, where plugins are looked for. Whoever looks meanwhile
-/// sees the old file or the new one.
-///
-/// # Errors
-/// When a file cannot be read or written.
-pub fn install(file: &Path, place: &Path) -> io::Result<()> {
-    let bytes = hotcell_files::read(file, MAX_COMPONENT)?;
-    match hotcell_files::read(signature_file(file), MAX_TEXT) {
-        Ok(signature) => hotcell_files::replace(&signature_file(place), &signature)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => remove_if_there(&signature_file(place))?,
-        Err(error) => return Err(error),
-    }
-    hotcell_files::replace(place, &bytes)
-}
-
-/// Puts a component that is no file where plugins are looked for. A signature that lies there says nothing of it and goes.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn install_bytes(component: &[u8], place: &Path) -> io::Result<()> {
-    remove_if_there(&signature_file(place))?;
-    hotcell_files::replace(place, component)
-}
-
-/// Deletes a component and its signature.
-///
-/// # Errors
-/// When one of them is there and cannot be deleted.
-pub fn uninstall(file: &Path) -> io::Result<()> {
-    std::fs::remove_file(file)?;
-    remove_if_there(&signature_file(file))
-}
-
-fn remove_if_there(file: &Path) -> io::Result<()> {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 impl Catalogue {
@@ -300,19 +175,6 @@ fn stamp(metadata: &std::fs::Metadata) -> Stamp {
     Stamp { size: metadata.len(), modified: modified.map_or(0, |time| time.as_nanos()), inode }
 }
 
-fn look_at(file: &Path) -> Result<Survey, String> {
-    let bytes = hotcell_files::read(file, MAX_COMPONENT).map_err(|error| error.to_string())?;
-    survey(&bytes).map_err(|error| error.to_string())
-}
-
-fn as_plugin(survey: Result<Survey, String>) -> Result<Plugin, PluginError> {
-    let survey = survey.map_err(PluginError::Survey)?;
-    match survey.description.clone() {
-        Some(description) => Ok(Plugin { survey, description }),
-        None => Err(PluginError::Undescribed),
-    }
-}
-
 /// Two files that claim one name are both refused: which of them is meant cannot be known.
 fn refuse_twins(found: &mut [Found]) {
     let mut claims: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -408,22 +270,6 @@ mod tests {
         std::fs::write(folder.path().join("b.wasm"), tool_plugin(&describe("guard", "forecast", ""))).unwrap();
         let catalogue = Catalogue::of_folders(&[folder.path().to_owned()], None);
         assert!(catalogue.found().iter().all(|found| found.plugin.is_err() && found.guards), "{catalogue:?}");
-    }
-
-    #[test]
-    fn a_signature_comes_and_goes_with_its_component() {
-        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (file, place) = (from.path().join("a.wasm"), to.path().join("plugins/b.wasm"));
-        std::fs::write(&file, "component").unwrap();
-        std::fs::write(from.path().join("a.wasm.minisig"), "signature").unwrap();
-        install(&file, &place).unwrap();
-        let signature = to.path().join("plugins/b.wasm.minisig");
-        assert_eq!(std::fs::read_to_string(&signature).unwrap(), "signature");
-        std::fs::remove_file(from.path().join("a.wasm.minisig")).unwrap();
-        install(&file, &place).unwrap();
-        assert!(!signature.exists(), "a signature of the old component says nothing of the new one");
-        uninstall(&place).unwrap();
-        assert!(!place.exists());
     }
 
     #[cfg(unix)]

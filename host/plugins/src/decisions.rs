@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use hotcell_cells::{Capability, Grants, digest};
 
+use crate::agent_folder::FolderError;
 use crate::footprint::Footprint;
 use crate::lock::Lock;
 use crate::settings::Settings;
-use crate::standing::FolderError;
 use crate::trust::{Pinned, Trust};
 
 /// What is granted in a folder at this moment, as a limit for what was granted before. It does not say that the files are

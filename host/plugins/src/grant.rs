@@ -8,10 +8,10 @@ use hotcell_cells::{AnyServer, DirectoryGrant, Grants, HttpGrant, HttpRequested,
 use thiserror::Error;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use crate::catalogue::Plugin;
+use crate::agent_folder::{AgentFolder, FolderError};
 use crate::lock::Locked;
+use crate::plugin::Plugin;
 use crate::settings::{SETTINGS_FILE, Settings};
-use crate::standing::{AgentFolder, FolderError};
 use crate::trust::Trust;
 
 /// What the operator decides beyond what the plugin itself says.

@@ -6,10 +6,10 @@ use hotcell_cells::{Grants, digest};
 use hotcell_files::{Folder, MAX_COMPONENT};
 use toml_edit::{DocumentMut, Item, Table, TomlError, Value};
 
-use crate::catalogue::Plugin;
+use crate::agent_folder::AgentFolder;
 use crate::grant::{GrantError, all_grants, inline};
 use crate::lock::Locked;
-use crate::standing::AgentFolder;
+use crate::plugin::Plugin;
 use crate::trust::Trust;
 
 impl AgentFolder {

@@ -9,7 +9,7 @@ use hotcell_files::{FileError, Folder};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::catalogue::Plugin;
+use crate::plugin::Plugin;
 
 /// The name of the file.
 pub const LOCK_FILE: &str = "hotcell.lock";

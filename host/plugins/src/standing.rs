@@ -1,100 +1,15 @@
 //! Whether a plugin may be used in an agent's folder: what it asks for, against what the operator said there.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use hotcell_budget::Budget;
-use hotcell_cells::{Grants, digest};
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use hotcell_cells::digest;
 
+use crate::agent_folder::AgentFolder;
 use crate::asked::Asked;
-use crate::catalogue::{Catalogue, Plugin};
-use crate::footprint::Footprint;
-use crate::lock::{LOCK_FILE, Lock, LockError, Locked};
-use crate::record::RecordSettings;
-use crate::settings::{LimitError, SETTINGS_FILE, Settings, SettingsError};
+use crate::catalogue::Catalogue;
+use crate::plugin::Plugin;
+use crate::settings::SETTINGS_FILE;
 use crate::signature::{SignaturePolicy, UnsignedError, signer_of};
-use crate::trust::{Pinned, Trust, TrustError};
-use crate::versions::is_older;
-
-/// What the operator said about the plugins and scripts of one folder.
-#[derive(Clone, Debug)]
-pub struct AgentFolder {
-    path: PathBuf,
-    settings: Settings,
-    /// The settings as they are written, whether they are trusted or not.
-    written: Settings,
-    text: Option<String>,
-    trusted: bool,
-    decision: Decision,
-    /// What counts of `hotcell.lock`.
-    pub(crate) lock: Lock,
-    /// What is written in it, whether it is trusted or not.
-    written_lock: Lock,
-}
-
-/// What the operator decided about a folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Decision {
-    /// Whether the operator trusts the folder, and not only that there is nothing to trust
-    by_operator: bool,
-    /// What was pinned, where what counts is pinned
-    footprint: Option<Box<Footprint>>,
-    /// What is different from what was trusted
-    changes: Vec<String>,
-}
-
-/// What was read about a folder and decided about it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FolderRecord {
-    /// The text of `hotcell.toml`
-    settings: Option<String>,
-    lock: Lock,
-    /// Where granted directories led, by how they are written
-    directories: BTreeMap<String, PathBuf>,
-    decision: Decision,
-}
-
-impl FolderRecord {
-    /// What is different in `now`: names of files, or words for what was decided.
-    pub fn changes(&self, now: &FolderRecord) -> Vec<&'static str> {
-        let mut changes = Vec::new();
-        if self.settings != now.settings {
-            changes.push(SETTINGS_FILE);
-        }
-        if self.lock != now.lock {
-            changes.push(LOCK_FILE);
-        }
-        if self.directories != now.directories && changes.is_empty() {
-            changes.push("where a granted directory leads");
-        }
-        if self.decision.by_operator != now.decision.by_operator {
-            changes.push("whether the folder is trusted");
-        }
-        changes
-    }
-}
-
-/// Why what is said about a folder cannot be used.
-#[derive(Debug, Error)]
-pub enum FolderError {
-    /// `hotcell.toml` cannot be read or understood
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// `hotcell.lock` cannot be read or understood
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The list of trusted folders cannot be used
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-    /// Somebody changed the folder while the operator looked at it
-    #[error("`{SETTINGS_FILE}` was changed a moment ago; look at it again")]
-    ChangedMeanwhile,
-}
 
 /// Whether a plugin may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,262 +36,6 @@ pub enum Standing {
 }
 
 impl AgentFolder {
-    /// Reads what is said about a folder. Nothing is granted where nothing is said, or where nobody trusts it.
-    ///
-    /// # Errors
-    /// When a file is there and cannot be used.
-    pub fn open(path: &Path, trust: &Trust) -> Result<Self, FolderError> {
-        let text = Settings::text(path)?;
-        let written = match &text {
-            Some(text) => Settings::of_folder(path, text)?,
-            None => Settings::default(),
-        };
-        let lock = Lock::of_folder(path)?;
-        let says_nothing = says_nothing(&written, &lock);
-        let decision = match trust.pinned(path) {
-            Pinned::All => Decision { by_operator: true, ..Decision::default() },
-            Pinned::To(footprint) => {
-                let changes = footprint.changes(path, &written);
-                let by_operator = changes.is_empty();
-                Decision { by_operator, footprint: by_operator.then_some(footprint), changes }
-            }
-            Pinned::Before => {
-                let before = "it was trusted by a version of hotcell that looked at less of the folder".to_owned();
-                Decision { changes: if says_nothing { Vec::new() } else { vec![before] }, ..Decision::default() }
-            }
-            Pinned::Nothing => Decision::default(),
-        };
-        Ok(Self::decided(path, text, written, lock, decision))
-    }
-
-    /// What was read about a folder and decided about it, so that [`AgentFolder::of_record`] decides the same again.
-    pub fn record(&self) -> FolderRecord {
-        FolderRecord {
-            settings: self.text.clone(),
-            lock: self.written_lock.clone(),
-            directories: self.written.directories().map(|(written, named)| (written.to_owned(), real(named))).collect(),
-            decision: self.decision.clone(),
-        }
-    }
-
-    /// The folder as it was when this was recorded, whatever is there now.
-    ///
-    /// # Errors
-    /// When this version does not understand what was recorded.
-    pub fn of_record(path: &Path, record: FolderRecord) -> Result<Self, FolderError> {
-        let FolderRecord { settings: text, lock, directories, decision } = record;
-        let led_to = |named: &Path| {
-            let written = directories.iter().find(|(written, _)| path.join(written.as_str()) == named);
-            written.map_or_else(|| named.to_owned(), |(_, real)| real.clone())
-        };
-        let written = match &text {
-            Some(text) => Settings::parse(path, text, &led_to)?,
-            None => Settings::default(),
-        };
-        Ok(Self::decided(path, text, written, lock, decision))
-    }
-
-    fn decided(path: &Path, text: Option<String>, written: Settings, lock: Lock, decision: Decision) -> Self {
-        // A lock that came with the folder pins what the folder likes: it counts only together with the settings.
-        let counts = decision.by_operator || says_nothing(&written, &lock);
-        let said = Self {
-            path: path.to_owned(),
-            settings: match &decision.footprint {
-                Some(footprint) => written.clone().pinned_to(footprint.digests()),
-                None => written.clone(),
-            },
-            written,
-            text,
-            trusted: true,
-            decision,
-            lock: lock.clone(),
-            written_lock: lock,
-        };
-        if counts { said } else { said.distrusted() }
-    }
-
-    /// The same folder as it counts where nobody trusts it.
-    #[must_use]
-    fn distrusted(mut self) -> Self {
-        self.settings = self.settings.distrusted();
-        self.lock = Lock::default();
-        self.decision.footprint = None;
-        self.decision.by_operator = false;
-        self.trusted = false;
-        self
-    }
-
-    /// The same folder as it counts for an agent whose caller it does not admit: as if nobody trusted it.
-    #[must_use]
-    pub fn for_a_stranger(self) -> Self {
-        self.distrusted()
-    }
-
-    /// The same where the user has decided about recordings for all folders.
-    #[must_use]
-    pub fn recorded_as(mut self, user: &RecordSettings) -> Self {
-        self.settings = self.settings.recorded_as(user);
-        self
-    }
-
-    /// A folder about which nothing is said.
-    pub fn unspoken(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            settings: Settings::default(),
-            written: Settings::default(),
-            text: None,
-            trusted: true,
-            decision: Decision::default(),
-            lock: Lock::default(),
-            written_lock: Lock::default(),
-        }
-    }
-
-    /// A folder about which nothing is said but that a plugin is granted this.
-    pub fn for_one_call(path: &Path, plugin: &Plugin, grants: Grants) -> Self {
-        let mut folder = Self::unspoken(path);
-        let name = &plugin.description.name;
-        folder.lock.plugin.insert(name.clone(), Locked::of(plugin));
-        folder.settings = folder.settings.granting(name, grants);
-        folder
-    }
-
-    /// The folder.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The text of `hotcell.toml` as it was read.
-    pub(crate) fn text(&self) -> Option<&str> {
-        self.text.as_deref()
-    }
-
-    /// The settings that count.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// The settings as they are written, whether they count or not.
-    pub fn written(&self) -> &Settings {
-        &self.written
-    }
-
-    /// Whether all that `hotcell.toml` says counts.
-    pub fn is_trusted(&self) -> bool {
-        self.trusted
-    }
-
-    /// Whether the operator trusts the folder as it is. There may be nothing in it to trust, and they trust it not.
-    pub fn is_trusted_by_operator(&self) -> bool {
-        self.decision.by_operator
-    }
-
-    /// What is different from what the operator trusted, in plain words; empty where nobody ever trusted it.
-    pub fn changes(&self) -> &[String] {
-        &self.decision.changes
-    }
-
-    /// Whether anything is granted here that an agent of another folder could use by calling this one.
-    pub fn grants_something(&self) -> bool {
-        self.settings.all_grants().values().any(|grants| *grants != Grants::default())
-    }
-
-    /// Whether the agent in the folder `caller` may call this one with what is granted here.
-    pub fn admits(&self, caller: &Path) -> bool {
-        self.settings.admits(caller)
-    }
-
-    /// The settings as they count for the agent's file with these bytes, and whether something that is granted to such a file
-    /// is held back because it is not the one that was trusted.
-    pub fn settings_for_file(&self, file: &Path, bytes: &[u8]) -> (Settings, bool) {
-        let held = self.settings.grants_to_agent_files() && !self.is_pinned(file, bytes);
-        (if held { self.settings.clone().of_changed_file() } else { self.settings.clone() }, held)
-    }
-
-    /// Whether a file of the folder is the one that was trusted; also where nothing is pinned, because all is trusted.
-    pub fn is_pinned(&self, file: &Path, bytes: &[u8]) -> bool {
-        let Some(footprint) = &self.decision.footprint else { return true };
-        let (folder, file) = (real(&self.path), real(&self.path.join(file)));
-        let name = file.strip_prefix(folder).ok().and_then(Path::to_str);
-        name.is_some_and(|name| footprint.has(name, bytes))
-    }
-
-    /// The limits of a plugin in the file `component`. What a folder that the operator does not trust says of limits counts for
-    /// its own plugins, and not for those of others: with no lines to log, a guard of the user's could not say what it saw.
-    ///
-    /// # Errors
-    /// When a limit is not of its form.
-    pub fn budget(&self, component: &Path, name: &str, base: Budget) -> Result<Budget, LimitError> {
-        let own = real(component).starts_with(real(&self.path));
-        if own || self.decision.by_operator { self.settings.budget(name, base) } else { Ok(base) }
-    }
-
-    /// Identifies everything that decides in the folder what may happen, as it is now.
-    pub fn fingerprint(&self) -> String {
-        let footprint = Footprint::of(&self.path, &self.written);
-        digest(serde_json::to_string(&footprint).unwrap_or_default().as_bytes())
-    }
-
-    /// What trust in the folder is pinned to beside the words of [`AgentFolder::wishes`], in plain words and in full.
-    pub fn pinned_in_words(&self) -> Vec<String> {
-        let footprint = Footprint::of(&self.path, &self.written);
-        let mut words = footprint.servers(&self.path);
-        let directory = |(written, real)| format!("the directory `{written}` is `{real}`");
-        words.extend(footprint.directories().map(directory));
-        words.extend(footprint.files().map(|file| format!("`{file}` is pinned to its current content")));
-        words
-    }
-
-    /// What `hotcell.toml` would change if it were trusted, in plain words: the name of a script or plugin (empty for
-    /// what concerns the whole folder), and a line for each thing.
-    pub fn wishes(&self) -> Vec<(String, Vec<String>)> {
-        self.written.wishes()
-    }
-
-    /// The components that `hotcell.lock` pins grants to: name and SHA-256 digest.
-    pub fn pins(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.written_lock.plugin.iter().map(|(name, locked)| (name.as_str(), locked.digest.as_str()))
-    }
-
-    /// The version of a plugin that is newer than this one and that something was granted to.
-    pub fn pins_newer(&self, plugin: &Plugin) -> Option<&str> {
-        let locked = self.lock.plugin.get(&plugin.description.name)?;
-        let (granted, found) = (locked.version.as_deref(), plugin.description.version.as_deref());
-        granted.filter(|_| is_older(found, granted))
-    }
-
-    /// Whether anything was granted to, or pinned for, the plugin of that name.
-    pub fn knows(&self, name: &str) -> bool {
-        self.lock.plugin.contains_key(name) || self.written.all_grants().contains_key(name)
-    }
-
-    /// What was granted to the plugin of that name; nothing where the operator has not decided on it.
-    pub fn granted_before(&self, name: &str) -> Option<Arc<Grants>> {
-        let grants = self.settings.grants(name);
-        (self.lock.plugin.contains_key(name) || *grants != Grants::default()).then_some(grants)
-    }
-
-    /// Trusts the folder as it is now.
-    ///
-    /// # Errors
-    /// When a file of it cannot be used, was changed since this was opened, or the list of trusted folders cannot be written.
-    pub fn trust(&mut self, trust: &Trust) -> Result<(), FolderError> {
-        // What the operator looked at is what is trusted.
-        if Settings::text(&self.path)? != self.text {
-            return Err(FolderError::ChangedMeanwhile);
-        }
-        let lock = Lock::of_folder(&self.path)?;
-        let footprint = Footprint::of(&self.path, &self.written);
-        trust.set(&self.path, Some(&footprint))?;
-        self.written_lock = lock.clone();
-        self.lock = lock;
-        self.trusted = true;
-        self.settings = self.written.clone().pinned_to(footprint.digests());
-        self.decision = Decision { by_operator: true, footprint: Some(Box::new(footprint)), changes: Vec::new() };
-        Ok(())
-    }
-
     /// Whether a plugin may be used here.
     pub fn standing(&self, file: &Path, plugin: &Plugin, signatures: &SignaturePolicy) -> Standing {
         let signed = match signatures.required {
@@ -389,23 +48,13 @@ impl AgentFolder {
         self.standing_signed(file, plugin, signed)
     }
 
-    /// Whether there is something about a plugin in the file `file` that the operator has to decide.
-    pub fn asks(&self, file: &Path, plugin: &Plugin) -> bool {
-        !Asked::of(plugin, file, &self.path).is_empty()
-    }
-
-    /// Whether anything that the plugin of that name may do here was decided by the operator.
-    pub fn pins_plugin(&self, name: &str) -> bool {
-        self.lock.plugin.contains_key(name)
-    }
-
     /// Whether a plugin may be used here; `signed` is why its signature does not count, where it needs one.
     pub fn standing_signed(&self, file: &Path, plugin: &Plugin, signed: Result<(), UnsignedError>) -> Standing {
         if let Err(error) = signed {
             return Standing::Refused { reason: error.to_string() };
         }
         let name = &plugin.description.name;
-        let grants = self.settings.grants(name);
+        let grants = self.settings().grants(name);
         let beyond = plugin.description.capabilities.exceeded_by(&grants);
         if !beyond.is_empty() {
             let reason = format!(
@@ -414,7 +63,7 @@ impl AgentFolder {
             );
             return Standing::Refused { reason };
         }
-        let asked = Asked::of(plugin, file, &self.path);
+        let asked = Asked::of(plugin, file, self.path());
         match self.lock.plugin.get(name) {
             Some(locked) if locked.digest == plugin.survey.digest => Standing::Ready,
             Some(locked) => {
@@ -434,16 +83,6 @@ impl AgentFolder {
     ) -> impl Iterator<Item = (&'c Path, &'c Plugin, Standing)> {
         catalogue.plugins().map(|(file, plugin)| (file, plugin, self.standing(file, plugin, signatures)))
     }
-}
-
-/// Whether a folder says nothing that trust would change.
-fn says_nothing(written: &Settings, lock: &Lock) -> bool {
-    !written.wish_for_something() && *lock == Lock::default()
-}
-
-/// Where a path leads, links followed.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The signature has to be one of the very bytes that were looked at.
