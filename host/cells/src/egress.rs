@@ -5,37 +5,33 @@
 //! Nothing outlives the call, because every task here belongs to a resource of the call's store.
 
 mod connection;
+mod destination;
+mod send;
 #[cfg(test)]
 mod tests;
 mod upload;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::future::{Either, select};
 use hotcell_budget::{Budget, Bytes};
-use http::{HeaderValue, Method, Request as HttpRequest, Response, header};
-use http_body_util::{BodyExt as _, Full};
-use url::{Host, Url};
-use wasmtime_wasi_http::io::TokioIo;
+use http::{Request as HttpRequest, Response};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-use self::connection::{Metered, Resolve, connect};
+use self::connection::Resolve;
+pub(crate) use self::send::whole;
+use self::send::{Sent, read_response, send};
 use self::upload::Uploads;
 use crate::call::Terms;
 use crate::denials::Denials;
-use crate::grants::{Grants, Scheme};
+use crate::grants::Grants;
 use crate::own_tls::OwnTls;
-use crate::policy::{Capability, Decision, Request, decide, may_hold_secret};
+use crate::policy::Capability;
 use crate::recording::{Player, Recorder, play_http, record_http};
-use crate::secrets::{self, Vault};
-use crate::services::{HttpExchange, HttpReply, HttpTape};
+use crate::secrets::Vault;
+use crate::services::HttpTape;
 use crate::tape::Tape;
-
-/// Bytes of a response's status line and headers that are read before it is refused.
-const MAX_RESPONSE_HEAD: usize = 64 << 10;
 
 /// Bytes of a body that wait to be sent at most, in one piece.
 pub(crate) const BODY_PIECE: usize = 64 << 10;
@@ -204,8 +200,3 @@ pub(crate) fn get_whole(
         read_response(&shared, response, rest).await
     }
 }
-
-/// The work that has to go on while a response is read.
-type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
-/// A response, and the work that has to go on while its body is read.
-type Sent = Result<(Response<WasiBody>, Rest), Error>;

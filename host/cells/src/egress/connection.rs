@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 use url::Host;
 use wasmtime_wasi_http::Error;
 
-use super::{Destination, Shared};
+use super::Shared;
+use super::destination::Destination;
 use crate::grants::Scheme;
 use crate::own_tls::OwnTls;
 use crate::policy::{Decision, Request, decide};
