@@ -1,6 +1,8 @@
 //! The plugins within reach of an agent, each compiled when it is first used.
 
 mod error;
+mod registered;
+mod store;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,19 +11,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_budget::Budget;
 use hotcell_cells::{
-    Cell, Cells, ConnectorDescription, Description, KeyValueStore, NodeDescription, PlaceFinder, Terms,
-    ToolDescription, digest,
+    Cell, Cells, ConnectorDescription, Description, NodeDescription, PlaceFinder, Terms, ToolDescription, digest,
 };
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{
-    AgentFolder, Catalogue, Former, Owner, Plugin, SignatureError, SignaturePolicy, Standing, StoresError,
-    UnsignedError, signature_file, signer_by_text,
+    AgentFolder, Catalogue, Plugin, SignatureError, SignaturePolicy, Standing, UnsignedError, signature_file,
+    signer_by_text,
 };
 
+pub(crate) use self::error::{ComponentUnusable, NoPluginNode, NoTool, NotPrepared};
+pub(crate) use self::registered::RegisteredPlugin;
+use self::store::store;
 use crate::context::LoadContext;
-use crate::denials::Caller;
 use crate::permissions::Permissions;
-pub(crate) use crate::plugin_registry::error::{ComponentUnusable, NoPluginNode, NoTool, NotPrepared};
 use crate::revision::sources::{PluginOfRevision, Sources};
 use crate::scripts::granted_variables;
 use crate::settle::log_of;
@@ -30,8 +32,6 @@ use crate::settle::log_of;
 const SEPARATOR: char = '/';
 /// The variable of the environment with the address at which other systems reach this host.
 pub(crate) const CALLBACK_URL: &str = "HOTCELL_CALLBACK_URL";
-/// How many stores are named that may have been a plugin's before; `hotcell plugin store list` shows all.
-const MOST_FORMER: usize = 3;
 /// What the connector of a plugin is called.
 const CONNECTOR: &str = "connector";
 
@@ -70,19 +70,6 @@ impl Used {
 struct ToolPlace {
     plugin: String,
     tool: usize,
-}
-
-/// A plugin and whether it may be used.
-pub(crate) struct RegisteredPlugin {
-    pub(crate) file: PathBuf,
-    pub(crate) plugin: Plugin,
-    pub(crate) standing: Standing,
-    pub(crate) terms: Terms,
-    /// Whether the operator decided on what it asks for
-    pub(crate) pinned: bool,
-    /// The component, if it is not in the file any more
-    component: Option<Arc<[u8]>>,
-    cell: OnceLock<Result<Cell, ComponentUnusable>>,
 }
 
 /// A tool that was found by its name.
@@ -398,86 +385,4 @@ fn signed(
     let text = signature.ok_or_else(|| SignatureError::Missing { path: path.clone() })?;
     signer_by_text(path, text, &bytes, &policy.keys)?;
     Ok(())
-}
-
-/// A plugin's store; what keeps it from having one, or what it may have had before, is a warning.
-fn store(
-    context: &LoadContext,
-    folder: &Path,
-    file: &Path,
-    plugin: &str,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Arc<dyn KeyValueStore>> {
-    let mut open = || -> Result<Arc<dyn KeyValueStore>, StoresError> {
-        let stores = context.stores()?;
-        let owner = context.owner(folder, file, plugin)?;
-        diagnostics.extend(stores.former(&owner)?.iter().take(MOST_FORMER).map(|former| tell(&owner, folder, former)));
-        Ok(stores.of(owner))
-    };
-    match open() {
-        Ok(store) => Some(store),
-        Err(error) => {
-            diagnostics.push(Diagnostic::warning(format!("plugin `{plugin}`: {error}")));
-            None
-        }
-    }
-}
-
-/// What a plugin that begins without data may have had before.
-fn tell(owner: &Owner, folder: &Path, former: &Former) -> Diagnostic {
-    let plugin = owner.plugin();
-    match former {
-        Former::Unclaimed(amount) => Diagnostic::warning(format!(
-            "plugin `{plugin}` begins with an empty store: there is data of a plugin of that name ({amount}), written \
-             when stores did not belong to projects"
-        ))
-        .help({
-            let project = owner.project().unwrap_or(folder).display();
-            // The user's plugins are found without being told where.
-            let place = owner.folder().filter(|_| owner.project().is_some());
-            let place = place.map(|place| format!(" --plugins {}", place.display())).unwrap_or_default();
-            format!("if it is this plugin's, run `hotcell plugin store adopt {plugin} --in {project}{place}`")
-        }),
-        Former::Moved { from, to, amount } => Diagnostic::warning(format!(
-            "plugin `{plugin}` begins with an empty store: there is one of `{}` ({amount}), which is not there any more",
-            from.display()
-        ))
-        .help(format!(
-            "if that folder is this one now, run `hotcell plugin store move {} {}`",
-            from.display(),
-            to.display()
-        )),
-    }
-}
-
-impl RegisteredPlugin {
-    /// What is run when it is called.
-    pub(crate) fn caller(&self) -> Caller<'_> {
-        Caller::Plugin(&self.plugin)
-    }
-
-    /// Why it may not be used, if it may not, and what to do about it.
-    pub(crate) fn held(&self) -> Option<String> {
-        let name = &self.plugin.description.name;
-        let file = self.file.display();
-        let list = |lines: &[String]| lines.iter().map(|line| format!("\n  - {line}")).collect::<String>();
-        match &self.standing {
-            Standing::Ready => None,
-            Standing::Waiting { asks } => Some(format!(
-                "plugin `{name}` (`{file}`) asks to{}\nand this has not been decided yet; review it with `hotcell plugin \
-                 inspect {name}` and decide with `hotcell plugin grant {name}`",
-                list(asks)
-            )),
-            Standing::Changed { more, .. } if more.is_empty() => Some(format!(
-                "plugin `{name}` (`{file}`) is not the component that was granted something here; if the change is \
-                 meant, run `hotcell plugin grant {name}`"
-            )),
-            Standing::Changed { more, .. } => Some(format!(
-                "plugin `{name}` (`{file}`) was changed and now also asks to{}\nif that is all right, run `hotcell \
-                 plugin grant {name}`",
-                list(more)
-            )),
-            Standing::Refused { reason } => Some(format!("plugin `{name}` (`{file}`) is refused: {reason}")),
-        }
-    }
 }
