@@ -18,8 +18,8 @@ use hotcell_engine::{
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind,
-    Retry, TlsPaths, Update,
+    Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, PluginNodeAction, PluginNodeKind, Retry, TlsPaths,
+    Update,
 };
 use hotcell_graph::{Key, Template};
 use hotcell_models::TlsFiles;
@@ -123,18 +123,10 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
     };
     let ask = AskAction::new(value("text"), "answer");
     let node = |id: &str, action: Action, updates: Vec<Update>, next: Next| Node {
-        id: id.into(),
-        kind: "agent",
-        description: None,
-        action,
         updates,
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: span.clone(),
         join: Join::All,
-        retry: None,
         implied_by: Some(name.clone()),
+        ..Node::new(id, "agent", action, next, span)
     };
     let by_answer = Next::ByAnswer { routes: vec![(ASKS.to_owned(), ids.get("ask")?)], otherwise: ids.get("done")? };
     let again = Next::To(vec![ids.get("send")?]);

@@ -20,20 +20,7 @@ fn script(route_key: Option<&'static str>) -> Action {
 }
 
 fn node(id: &str, kind: &'static str, action: Action, next: Next, on_failure: OnFailure) -> Node {
-    Node {
-        id: id.into(),
-        kind,
-        description: None,
-        action,
-        updates: Vec::new(),
-        next,
-        on_failure,
-        timeout: None,
-        span: Span::none(),
-        join: Join::All,
-        retry: None,
-        implied_by: None,
-    }
+    Node { on_failure, join: Join::All, ..Node::new(id, kind, action, next, &Span::none()) }
 }
 
 /// One node of every form, every kind of line, and text that a format could stumble over.

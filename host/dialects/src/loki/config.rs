@@ -10,7 +10,7 @@ use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{
     Action, AgentLoop, CallAction, CallTarget, Callable, Expression, Graph, Join, LookUpAction, Next, Node, NodeIds,
-    OnFailure, PromptPart, Update, Variable as IrVariable,
+    PromptPart, Update, Variable as IrVariable,
 };
 use hotcell_graph::{Braces, Template};
 
@@ -242,18 +242,8 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     let [agent, end] = NODES;
     let ids = NodeIds::new(knows.then_some(documents::BASE).into_iter().chain(NODES));
     let node = |id: &str, kind: &'static str, action: Action, next: Vec<_>| Node {
-        id: id.into(),
-        kind,
-        description: None,
-        action,
-        updates: Vec::new(),
-        next: Next::To(next),
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: config.span.clone(),
         join: Join::All,
-        retry: None,
-        implied_by: None,
+        ..Node::new(id, kind, action, Next::To(next), &config.span)
     };
     let mut asks = node(agent, "agent", Action::Call(Box::new(action)), vec![ids.get(end)?]);
     asks.updates = vec![Update { key: ANSWER_KEY.into(), value: reference("output") }];

@@ -7,7 +7,7 @@ use hotcell_graph::Value;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, CallAction, CallTarget, CapOrigin, Ends, Expression, Gives, Graph, Join, Next, Node as IrNode, NodeIds,
-    OnFailure, RunLimits, Update, Variable, VisitCap,
+    RunLimits, Update, Variable, VisitCap,
 };
 use indexmap::IndexMap;
 
@@ -162,18 +162,5 @@ fn targets(node: &Node) -> Vec<&SourceText> {
 }
 
 fn absent_node(name: &str, span: &Span) -> IrNode {
-    IrNode {
-        id: name.into(),
-        kind: "missing",
-        description: None,
-        action: Action::Absent,
-        updates: Vec::new(),
-        next: Next::To(Vec::new()),
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: span.clone(),
-        join: Join::All,
-        retry: None,
-        implied_by: None,
-    }
+    IrNode { join: Join::All, ..IrNode::new(name, "missing", Action::Absent, Next::To(Vec::new()), span) }
 }

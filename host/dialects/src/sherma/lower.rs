@@ -322,35 +322,9 @@ fn initial(field: &super::schema::Field) -> Option<(Key, Value)> {
 }
 
 fn plain(node: &Node, action: Action, next: Next) -> IrNode {
-    IrNode {
-        id: Arc::clone(&node.name.value),
-        kind: node.kind(),
-        description: None,
-        action,
-        updates: Vec::new(),
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: node.name.span.clone(),
-        join: Join::All,
-        retry: None,
-        implied_by: None,
-    }
+    IrNode { join: Join::All, ..IrNode::new(&node.name.value, node.kind(), action, next, &node.name.span) }
 }
 
 fn implied_node(id: &str, action: Action, next: Next, span: &Span) -> IrNode {
-    IrNode {
-        id: id.into(),
-        kind: "implied",
-        description: None,
-        action,
-        updates: Vec::new(),
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: span.clone(),
-        join: Join::All,
-        retry: None,
-        implied_by: Some(id.into()),
-    }
+    IrNode { implied_by: Some(id.into()), join: Join::All, ..IrNode::new(id, "implied", action, next, span) }
 }

@@ -2,7 +2,7 @@
 
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, Arrived, Ends, Expression, Graph, Join, JoinWhen, Next, Node, NodeIds, OnFailure, Scheduling, Sharing,
+    Action, Arrived, Ends, Expression, Graph, Join, JoinWhen, Next, Node, NodeIds, Scheduling, Sharing,
 };
 use hotcell_graph::{Reducer, State, Value};
 use hotcell_journal::Write;
@@ -12,19 +12,9 @@ use super::{After, Route, Schedule, Start};
 /// A graph of these nodes, the first of which is the start: an id, what it waits for, where it goes.
 fn graph(nodes: &[(&str, Join, &[&str])]) -> Graph {
     let ids = NodeIds::new(nodes.iter().map(|(id, ..)| *id));
-    let made = nodes.iter().map(|(id, join, next)| Node {
-        id: (*id).into(),
-        kind: "test",
-        description: None,
-        action: Action::Pass,
-        updates: Vec::new(),
-        join: join.clone(),
-        retry: None,
-        next: Next::To(next.iter().map(|id| ids.get(id).expect("a node")).collect()),
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: Span::none(),
-        implied_by: None,
+    let made = nodes.iter().map(|(id, join, next)| {
+        let next = Next::To(next.iter().map(|id| ids.get(id).expect("a node")).collect());
+        Node { join: join.clone(), ..Node::new(id, "test", Action::Pass, next, &Span::none()) }
     });
     let mut graph = Graph::new("test", made.collect(), nodes[0].0).expect("unique ids");
     let output = Box::new(Expression::Value(Value::from("quiet")));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hotcell_engine::{Engine, Outcome, Ports, RunInput, RunRequest};
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, Update};
+use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIds, Update};
 use hotcell_graph::{Template, Value};
 use hotcell_journal::{MemoryStore, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
@@ -98,18 +98,9 @@ pub(crate) fn graph(length: u32) -> Graph {
     let names: Vec<String> = (0..length).map(|number| format!("n{number}")).chain(["done".to_owned()]).collect();
     let ids = NodeIds::new(names.iter().map(String::as_str));
     let node = |id: &str, action, updates, next| Node {
-        id: id.into(),
-        kind: "set",
-        description: None,
-        action,
         updates,
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: Span::none(),
         join: Join::All,
-        retry: None,
-        implied_by: None,
+        ..Node::new(id, "set", action, next, &Span::none())
     };
     let mut nodes = Vec::with_capacity(names.len());
     for (number, pair) in names.windows(2).enumerate() {

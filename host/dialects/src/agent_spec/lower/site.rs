@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_graph::ir::{
-    Action, CallAction, CallTarget, Expression, Gives, Graph, Join, Next, Node, OnFailure, Slot, Tool, Typed, Update,
+    Action, CallAction, CallTarget, Expression, Gives, Graph, Join, Next, Node, Slot, Tool, Typed, Update,
 };
 use hotcell_graph::{Key, Object, Value};
 
@@ -58,18 +58,9 @@ const KINDS: &[&str] = &[
 /// A node that only has its action.
 pub(super) fn bare(id: &str, kind: &'static str, action: Action, component: &Component) -> Node {
     Node {
-        id: Key::from(id),
-        kind,
         description: component.text("description").map(str::to_owned),
-        action,
-        updates: Vec::new(),
-        next: Next::To(Vec::new()),
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: component.span.clone(),
         join: Join::All,
-        retry: None,
-        implied_by: None,
+        ..Node::new(id, kind, action, Next::To(Vec::new()), &component.span)
     }
 }
 

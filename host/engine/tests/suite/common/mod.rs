@@ -15,8 +15,7 @@ use hotcell_engine::{
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, Expression, Graph, Join, KeptArguments,
-    ModelSettings, Next, Node, NodeIds, NodeItems, OnFailure, PromptPart, RequestCap, Retry, RetryOn, ScriptAction,
-    Update,
+    ModelSettings, Next, Node, NodeIds, NodeItems, PromptPart, RequestCap, Retry, RetryOn, ScriptAction, Update,
 };
 use hotcell_graph::{Template, Value};
 use hotcell_journal::Question;
@@ -56,22 +55,14 @@ pub(crate) fn end(ids: &NodeIds, id: &str, output: &str) -> Node {
 }
 
 pub(crate) fn node(ids: &NodeIds, id: &str, action: Action, updates: &[(&str, &str)], next: &[&str]) -> Node {
+    let next = Next::To(next.iter().map(|id| ids.get(id).expect("a node of the test graph")).collect());
     Node {
-        id: id.into(),
-        kind: "test",
-        description: None,
-        action,
         updates: updates
             .iter()
             .map(|(key, template)| Update { key: (*key).into(), value: Expression::Lenient(Template::parse(template)) })
             .collect(),
-        next: Next::To(next.iter().map(|id| ids.get(id).expect("a node of the test graph")).collect()),
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: Span::none(),
         join: Join::All,
-        retry: None,
-        implied_by: None,
+        ..Node::new(id, "test", action, next, &Span::none())
     }
 }
 

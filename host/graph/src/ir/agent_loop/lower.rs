@@ -7,7 +7,7 @@ use crate::conversation::Speaker;
 use crate::diagnostic::Span;
 use crate::ir::{
     self, Action, AnswerCallsAction, Callable, ConverseAction, Ends, Expression, Graph, Join, Next, Node, NodeIndex,
-    OnFailure, OwnSteps, PromptPart, Update,
+    OwnSteps, PromptPart, Update,
 };
 use crate::reducer::Reducer;
 use crate::value::{Key, List, Object, Value};
@@ -302,18 +302,5 @@ impl Continuation {
 
 /// A node that nobody wrote.
 pub(in crate::ir) fn step(id: &str, action: Action, next: Next) -> Node {
-    Node {
-        id: id.into(),
-        kind: "step",
-        description: None,
-        action,
-        updates: Vec::new(),
-        join: Join::All,
-        retry: None,
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: Span::none(),
-        implied_by: None,
-    }
+    Node { join: Join::All, ..Node::new(id, "step", action, next, &Span::none()) }
 }
