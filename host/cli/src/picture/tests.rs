@@ -38,17 +38,8 @@ fn graph() -> Graph {
     .at_a_time(None);
     let target = CallTarget::Loop(std::sync::Arc::new(AgentLoop::default().into_graph()));
     let model = CallAction { target, contract: None, failure_prefix: None, bind: "output" };
-    let ask = AskAction {
-        question: expression(),
-        options: vec!["yes".into(), "no \"<&#1>\"".into()],
-        only_options: false,
-        default: None,
-        check: None,
-        trim: true,
-        bind: "choice",
-        deadline: None,
-        asked: Default::default(),
-    };
+    let options = vec!["yes".into(), "no \"<&#1>\"".into()];
+    let ask = AskAction { options, trim: true, ..AskAction::new(expression(), "choice") };
     let routes = vec![("yes".into(), at("sent")), ("no \"<&#1>\"".into(), at("read")), ("ok".into(), at("sent"))];
     let nodes = vec![
         node("read", "script", script(Some("_next")), to(&["triage", "count"]), OnFailure::Fail),

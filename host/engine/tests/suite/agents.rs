@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use crate::common::journal::{answer, before_the_end, journal_with, open, request};
-use crate::common::{World, ask, end, graph, node, script};
+use crate::common::{World, ask, each, end, graph, node, script};
 use hotcell_engine::{
     Agents, CallReport, Callee, Engine, Nobody, Outcome, PortError, Ports, RunError, RunReport, ScriptCall, Scripts,
 };
-use hotcell_graph::ir::{Action, CallAction, CallTarget, Expression, Gives, Graph, NodeIds, NodeItems, Variable};
+use hotcell_graph::ir::{Action, CallAction, CallTarget, Expression, Gives, Graph, NodeIds, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Template, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
@@ -50,16 +50,7 @@ fn middle() -> Graph {
 /// Calls `middle` once for each of two items, then `inner` once more.
 fn outer() -> Graph {
     let mut built = graph(&["each", "one", "last", "done"], |ids: &NodeIds| {
-        let map = Action::Map(
-            NodeItems {
-                over: Template::parse("{{xs}}"),
-                item_key: "x".into(),
-                branch: ids.get("one").unwrap(),
-                output_key: "output".into(),
-                collect_into: "all".into(),
-            }
-            .at_a_time(None),
-        );
+        let map = each(ids, "one", "output", "all", None);
         vec![
             node(ids, "each", map, &[], &["last"]),
             node(ids, "one", call("middle", "{{x}}"), &[], &[]),

@@ -184,7 +184,7 @@ async fn pauses_and_times_of_nodes_are_on_the_clock() {
 #[tokio::test]
 async fn items_that_sleep_side_by_side_are_settled_and_wake_in_their_order() {
     let mut built = graph(&["items", "item", "done"], |ids| {
-        let items = each(ids, "item", "made", "all", 2);
+        let items = each(ids, "item", "made", "all", Some(2));
         vec![
             node(ids, "items", items, &[], &["done"]),
             script(ids, "item", "1", &[("made", "{{x}}")], &[]),

@@ -13,7 +13,7 @@ use hotcell_engine::{
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
     Action, AgentLoop, AtCap, CallAction, CallTarget, Callable, Contract, Expression, Graph, KeptArguments,
-    ModelSettings, NodeIds, NodeItems, OnFailure, Pattern, PromptPart, RequestCap, Retry, RetryOn,
+    ModelSettings, NodeIds, OnFailure, Pattern, PromptPart, RequestCap, Retry, RetryOn,
 };
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Template, Value};
@@ -365,16 +365,7 @@ async fn every_prefix_of_a_loop_that_an_older_version_wrote_goes_on() {
 async fn every_prefix_of_a_map_over_loops_that_call_agents_leads_to_the_same_end() {
     let each = call(agent_loop("{{x}}", &["helper", "look"]));
     let mut built = graph(&["each", "one", "done"], |ids: &NodeIds| {
-        let map = Action::Map(
-            NodeItems {
-                over: Template::parse("{{xs}}"),
-                item_key: "x".into(),
-                branch: ids.get("one").expect("a node"),
-                output_key: "output".into(),
-                collect_into: "all".into(),
-            }
-            .at_a_time(Some(1)),
-        );
+        let map = crate::common::each(ids, "one", "output", "all", Some(1));
         vec![
             node(ids, "each", map, &[], &["done"]),
             node(ids, "one", Action::Call(Box::new(each.clone())), &[], &[]),

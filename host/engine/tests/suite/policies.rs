@@ -74,7 +74,7 @@ async fn a_node_that_a_map_runs_is_tried_again_too() {
         _ => Ok(format!(r#"{{"out":{}}}"#, call.state.get("x").unwrap())),
     };
     let mut built = graph(&["each", "one", "done"], |ids| {
-        let map = each(ids, "one", "out", "all", 1);
+        let map = each(ids, "one", "out", "all", Some(1));
         let mut one = script(ids, "one", "f", &[], &[]);
         one.retry = again(2);
         vec![node(ids, "each", map, &[], &["done"]), one, end(ids, "done", "{{all}}")]

@@ -133,7 +133,7 @@ async fn a_node_that_the_graph_names_goes_on_after_a_refusal() {
 #[tokio::test]
 async fn what_is_refused_for_an_item_is_refused_for_the_map() {
     let mut built = graph(&["each", "one", "after"], |ids| {
-        let mut map = node(ids, "each", each(ids, "one", "answer", "all", 1), &[], &["after"]);
+        let mut map = node(ids, "each", each(ids, "one", "answer", "all", Some(1)), &[], &["after"]);
         map.on_failure = OnFailure::Continue;
         vec![map, node(ids, "one", ask("May I?"), &[], &[]), end(ids, "after", "done")]
     });

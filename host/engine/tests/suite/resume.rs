@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::journal::{answer, before_the_end, journal_with, open, request};
-use crate::common::{World, end, graph, node, pass, script};
+use crate::common::{World, each, end, graph, node, pass, script};
 use hotcell_engine::{Engine, Outcome};
-use hotcell_graph::ir::{Action, AskAction, Expression, Graph, NodeItems};
+use hotcell_graph::ir::{Action, AskAction, Expression, Graph};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore, SqliteStore};
@@ -15,27 +15,10 @@ use tokio_util::sync::CancellationToken;
 fn everything() -> Graph {
     let ids = ["first", "left", "right", "deep", "deeper", "join", "each", "one", "ask", "turn", "done"];
     let mut built = graph(&ids, |ids| {
-        let map = Action::Map(
-            NodeItems {
-                over: Template::parse("{{xs}}"),
-                item_key: "x".into(),
-                branch: ids.get("one").unwrap(),
-                output_key: "output".into(),
-                collect_into: "collected".into(),
-            }
-            .at_a_time(None),
-        );
-        let ask = Action::Ask(AskAction {
-            question: Expression::Strict(Template::parse("go on after {{collected}}?")),
-            options: vec!["yes".into()],
-            only_options: false,
-            default: None,
-            check: None,
-            trim: true,
-            deadline: None,
-            asked: Default::default(),
-            bind: "choice",
-        });
+        let map = each(ids, "one", "output", "collected", None);
+        let question = Expression::Strict(Template::parse("go on after {{collected}}?"));
+        let options = vec!["yes".into()];
+        let ask = Action::Ask(AskAction { options, trim: true, ..AskAction::new(question, "choice") });
         vec![
             script(ids, "first", "first", &[("trail", "first")], &["left", "right"]),
             script(ids, "left", "left-is-slow", &[("trail", "left")], &["join"]),

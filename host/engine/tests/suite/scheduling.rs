@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::journal::request;
-use crate::common::{World, end, graph, node, pass, script, shown};
+use crate::common::{World, each, end, graph, node, pass, script, shown};
 use hotcell_engine::{Engine, Outcome, RunReport};
-use hotcell_graph::ir::{
-    Action, AskAction, CapOrigin, Expression, Graph, Next, NodeItems, OnFailure, RunLimits, VisitCap,
-};
+use hotcell_graph::ir::{Action, AskAction, CapOrigin, Expression, Graph, Next, OnFailure, RunLimits, VisitCap};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template, Value};
 use hotcell_journal::MemoryStore;
@@ -194,17 +192,8 @@ async fn attack_78_text_from_outside_is_never_a_template_or_an_expression() {
     const TEXT: &str = "{{secret}} ${secret} {{{{secret}}}} {%secret%} =1+1 state.secret == 'x' || true";
     let hostile: crate::common::ScriptBehaviour = |_| Ok(format!(r#"{{"said":"{TEXT}","{{{{secret}}}}":1}}"#));
     let mut built = graph(&["say", "person", "done"], |ids| {
-        let ask = Action::Ask(AskAction {
-            question: Expression::Strict(Template::parse("{{said}}?")),
-            options: Vec::new(),
-            only_options: false,
-            default: None,
-            check: None,
-            trim: true,
-            deadline: None,
-            asked: Default::default(),
-            bind: "input",
-        });
+        let question = Expression::Strict(Template::parse("{{said}}?"));
+        let ask = Action::Ask(AskAction { trim: true, ..AskAction::new(question, "input") });
         vec![
             script(ids, "say", "say", &[("again", "{{said}}"), ("said", "{{again}}")], &["person"]),
             crate::common::node(ids, "person", ask, &[("heard", "{{input}}")], &["done"]),
@@ -336,16 +325,7 @@ async fn a_node_that_cannot_be_left_has_done_its_work() {
 async fn a_map_collects_in_order_and_leaves_nothing_else() {
     let build = || {
         let mut built = graph(&["each", "one", "done"], |ids| {
-            let action = Action::Map(
-                NodeItems {
-                    over: Template::parse("{{xs}}"),
-                    item_key: "x".into(),
-                    branch: ids.get("one").unwrap(),
-                    output_key: "output".into(),
-                    collect_into: "out".into(),
-                }
-                .at_a_time(Some(2)),
-            );
+            let action = each(ids, "one", "output", "out", Some(2));
             vec![
                 node(ids, "each", action, &[], &["done"]),
                 script(ids, "one", "one", &[], &[]),

@@ -165,7 +165,7 @@ async fn an_answer_is_taken_while_other_branches_work() {
 #[tokio::test]
 async fn an_item_that_waits_stops_no_other() {
     let mut built = graph(&["each", "one", "done"], |ids| {
-        let map = each(ids, "one", "said", "collected", 2);
+        let map = each(ids, "one", "said", "collected", Some(2));
         vec![
             node(ids, "each", map, &[], &["done"]),
             node(ids, "one", ask("{{x}}?"), &[("said", "{{answer}}")], &[]),

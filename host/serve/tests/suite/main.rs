@@ -15,6 +15,7 @@ mod denials;
 mod desk;
 mod forks;
 mod groups;
+mod hours;
 mod items;
 mod langgraph;
 mod limits;

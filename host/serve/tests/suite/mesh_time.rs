@@ -2,15 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use hotcell_runtime::ManualClock;
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, ok, problem, until_async};
+use crate::hours::{HOUR, PATIENCE, until};
 use crate::mesh::{MESH, settled};
-
-const HOUR: Duration = Duration::from_secs(3600);
-/// In real time.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A person begins each morning.
 const MORNING: (&str, &str) = (
@@ -41,18 +37,6 @@ entry_points:
   - {name: open, target: valve}
 ",
 );
-
-/// Moves the clock on to so many hours after it began, through everything that becomes due.
-async fn until(clock: &ManualClock, hours: u32) {
-    let end = SystemTime::UNIX_EPOCH + HOUR * hours;
-    loop {
-        assert!(clock.settled(PATIENCE).await, "{clock:?}");
-        let Some(due) = clock.next_due().filter(|due| *due <= end) else { break };
-        clock.advance_to(due);
-    }
-    clock.advance_to(end);
-    assert!(clock.settled(PATIENCE).await, "{clock:?}");
-}
 
 /// The names of all sessions, in alphabetical order.
 async fn sessions(desk: &Desk) -> Vec<String> {

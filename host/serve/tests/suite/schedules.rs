@@ -9,28 +9,13 @@ use hotcell_serve::{Keys, Role};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, ECHO, ok, opened, problem, until_async};
+use crate::hours::{HOUR, PATIENCE, until};
 use crate::site::{ACME, Premises, Setup};
-
-const HOUR: Duration = Duration::from_secs(3600);
-/// In real time.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const MORNING: (&str, &str) = (
     "echo/hotcell.toml",
     "[[schedule]]\nname = 'morning'\ncron = '0 9 * * *'\nzone = 'Europe/Berlin'\ninput = 'wake'\n",
 );
-
-/// Moves the clock on to so many hours after it began, through everything that becomes due.
-async fn until(clock: &ManualClock, hours: u32) {
-    let end = SystemTime::UNIX_EPOCH + HOUR * hours;
-    loop {
-        assert!(clock.settled(PATIENCE).await, "{clock:?}");
-        let Some(due) = clock.next_due().filter(|due| *due <= end) else { break };
-        clock.advance_to(due);
-    }
-    clock.advance_to(end);
-    assert!(clock.settled(PATIENCE).await, "{clock:?}");
-}
 
 impl Desk {
     /// What all runs came to, the newest first.

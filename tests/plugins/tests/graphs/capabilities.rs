@@ -99,7 +99,8 @@ async fn attack_12_a_tool_that_calls_itself_ends_at_the_depth() {
     assert_eq!(report.account.iter().find(|(who, _)| *who == "probe").unwrap().1.calls, 9);
 }
 
-const ASKING: &str = r#"name: asking
+/// A script that asks a server; the graph goes on if it fails.
+pub(crate) const ASKING: &str = r#"name: asking
 version: "1.0"
 start: ask
 nodes:

@@ -9,17 +9,8 @@ use hotcell_runtime::{
 };
 use serde_json::{Value, json};
 
+use crate::capabilities::ASKING;
 use crate::desk::{Desk, GRAPH, calls, output};
-
-/// A script that asks a server; the graph goes on if it fails.
-const ASKING: &str = r#"name: asking
-version: "1.0"
-start: ask
-nodes:
-  ask: { type: script, script: scripts/ask.js, next: done, fallback: refused }
-  done: { type: end, output: "{{said}}" }
-  refused: { type: end, output: "{{ask_error}}" }
-"#;
 
 /// A run that has come to its end, and where it is.
 struct Ran {

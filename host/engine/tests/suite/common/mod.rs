@@ -38,7 +38,7 @@ pub(crate) fn ask(question: &str) -> Action {
 }
 
 /// A map over the list `xs` that runs a node for each item, `x`, and collects `output` of each in `collected`.
-pub(crate) fn each(ids: &NodeIds, branch: &str, output: &str, collected: &str, at_a_time: usize) -> Action {
+pub(crate) fn each(ids: &NodeIds, branch: &str, output: &str, collected: &str, at_a_time: Option<usize>) -> Action {
     let items = NodeItems {
         over: Template::parse("{{xs}}"),
         item_key: "x".into(),
@@ -46,7 +46,7 @@ pub(crate) fn each(ids: &NodeIds, branch: &str, output: &str, collected: &str, a
         output_key: output.into(),
         collect_into: collected.into(),
     };
-    Action::Map(items.at_a_time(Some(at_a_time)))
+    Action::Map(items.at_a_time(at_a_time))
 }
 
 /// A node that ends the run.

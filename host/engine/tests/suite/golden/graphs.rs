@@ -3,37 +3,20 @@
 use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
-use hotcell_graph::ir::{Action, AskAction, CallAction, Expression, Graph, NodeIds, NodeItems, PromptPart, Variable};
+use hotcell_graph::ir::{Action, AskAction, CallAction, Expression, Graph, PromptPart, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
 
-use crate::common::{end, graph, model_loop, node, pass, script};
+use crate::common::{each, end, graph, model_loop, node, pass, script};
 
 fn ask(question: &str, options: &[&str], default: Option<&str>) -> Action {
+    let text = |text: &str| Expression::Strict(Template::parse(text));
     Action::Ask(AskAction {
-        question: Expression::Strict(Template::parse(question)),
         options: options.iter().map(|option| (*option).to_owned()).collect(),
-        only_options: false,
-        default: default.map(|default| Expression::Strict(Template::parse(default))),
-        check: None,
+        default: default.map(text),
         trim: true,
-        deadline: None,
-        asked: Default::default(),
-        bind: "choice",
+        ..AskAction::new(text(question), "choice")
     })
-}
-
-fn map(ids: &NodeIds, over: &str, into: &str) -> Action {
-    Action::Map(
-        NodeItems {
-            over: Template::parse(over),
-            item_key: "x".into(),
-            branch: ids.get("one").expect("a node of the graph"),
-            output_key: "output".into(),
-            collect_into: into.into(),
-        }
-        .at_a_time(Some(2)),
-    )
 }
 
 fn model(prompt: &str, tool: &str) -> Action {
@@ -53,7 +36,7 @@ pub(crate) fn journey() -> Arc<Graph> {
             script(ids, "deep", "deep", &[("trail", "deep")], &["join"]),
             script(ids, "deeper", "deeper", &[("trail", "deeper")], &["join"]),
             pass(ids, "join", &[("trail", "join")], &["each"]),
-            node(ids, "each", map(ids, "{{xs}}", "collected"), &[], &["ask"]),
+            node(ids, "each", each(ids, "one", "output", "collected", Some(2)), &[], &["ask"]),
             script(ids, "one", "one", &[], &[]),
             node(ids, "ask", ask("weiter nach {{collected}}?", &["ja"], None), &[("said", "{{choice}}")], &["turn"]),
             script(ids, "turn", "turn", &[("trail", "turn {{n}}")], &["done"]),
@@ -103,7 +86,7 @@ pub(crate) fn survey() -> Arc<Graph> {
         vec![
             pass(ids, "split", &[], &["talk", "each"]),
             node(ids, "talk", talk, &[("said", "{{output}}")], &["join"]),
-            node(ids, "each", map(ids, "{{xs}}", "reports"), &[], &["join"]),
+            node(ids, "each", each(ids, "one", "output", "reports", Some(2)), &[], &["join"]),
             node(ids, "one", call, &[], &[]),
             pass(ids, "join", &[], &["done"]),
             end(ids, "done", "{{said}} {{reports}}"),
