@@ -13,10 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use hotcell_knowledge::{
-    Build, EmbedError, Embedder, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
-    OutsideError, Settings, Signal,
-};
+use hotcell_knowledge::{Build, EmbedError, Embedder, KnowledgeBase, LocalEmbedder, Outside, Settings, Signal};
 
 /// How often is asked.
 const QUESTIONS: usize = 300;
@@ -66,42 +63,18 @@ impl Random {
     }
 }
 
-struct Nothing;
-
-#[async_trait]
-impl Fetch for Nothing {
-    async fn get(&self, _: &str) -> Result<Fetched, OutsideError> {
-        Err(OutsideError::new("nothing is outside"))
-    }
-}
-
-#[async_trait]
-impl Loader for Nothing {
-    async fn load(&self, _: &str, _: &str) -> Result<String, OutsideError> {
-        Err(OutsideError::new("nothing is outside"))
-    }
-}
-
-#[async_trait]
-impl Extract for Nothing {
-    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, OutsideError> {
-        Err(OutsideError::new("nothing is outside"))
-    }
-}
-
 async fn build(
     folder: &Path,
     name: &str,
     embedder: Arc<dyn Embedder>,
 ) -> Result<(Build, Duration, usize), Box<dyn Error>> {
-    let outside = Outside { fetch: Arc::new(Nothing), loader: Arc::new(Nothing), extract: Arc::new(Nothing) };
     let build = Build {
         file: folder.join(format!("{name}.kb")),
         folder: folder.to_owned(),
         documents: vec![name.to_owned()],
         settings: Settings { chunk_size: 200, chunk_overlap: 0, ..Settings::default() },
         embedder,
-        outside,
+        outside: Outside::nothing(),
     };
     let started = Instant::now();
     let report = build.run(&|_| {}).await?;

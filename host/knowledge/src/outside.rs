@@ -87,3 +87,35 @@ pub struct Outside {
     /// For PDF and HTML.
     pub extract: Arc<dyn Extract>,
 }
+
+impl Outside {
+    /// Nothing outside: a build that needs any of it fails. For documents that are files of plain text.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { fetch: Arc::new(Nothing), loader: Arc::new(Nothing), extract: Arc::new(Nothing) }
+    }
+}
+
+/// Whoever has nothing.
+struct Nothing;
+
+#[async_trait]
+impl Fetch for Nothing {
+    async fn get(&self, _: &str) -> Result<Fetched, OutsideError> {
+        Err(OutsideError::new("nothing is fetched here"))
+    }
+}
+
+#[async_trait]
+impl Loader for Nothing {
+    async fn load(&self, _: &str, _: &str) -> Result<String, OutsideError> {
+        Err(OutsideError::new("nothing is loaded here"))
+    }
+}
+
+#[async_trait]
+impl Extract for Nothing {
+    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, OutsideError> {
+        Err(OutsideError::new("nothing is extracted here"))
+    }
+}

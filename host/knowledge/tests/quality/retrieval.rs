@@ -3,39 +3,13 @@
 // The table is what this is read for.
 #![allow(clippy::print_stdout)]
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use async_trait::async_trait;
-use hotcell_knowledge::{
-    Build, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, Outside, OutsideError, Settings, Signal,
-};
+use hotcell_knowledge::{Build, KnowledgeBase, Outside, Settings, Signal};
 use tempfile::TempDir;
 
 const SIGNALS: [Signal; 3] = [Signal::Words, Signal::Vectors, Signal::Both];
 const PASSAGES: usize = 5;
-
-struct Nothing;
-
-#[async_trait]
-impl Fetch for Nothing {
-    async fn get(&self, _: &str) -> Result<Fetched, OutsideError> {
-        Err(OutsideError::new("nothing is fetched here"))
-    }
-}
-
-#[async_trait]
-impl Loader for Nothing {
-    async fn load(&self, _: &str, _: &str) -> Result<String, OutsideError> {
-        Err(OutsideError::new("nothing is loaded here"))
-    }
-}
-
-#[async_trait]
-impl Extract for Nothing {
-    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, OutsideError> {
-        Err(OutsideError::new("nothing is extracted here"))
-    }
-}
 
 struct Question {
     kind: String,
@@ -58,14 +32,13 @@ async fn words_and_vectors_together_find_more_than_either() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/quality");
     let embedder = super::embedder().await;
     let place = TempDir::new().expect("a directory");
-    let outside = Outside { fetch: Arc::new(Nothing), loader: Arc::new(Nothing), extract: Arc::new(Nothing) };
     let build = Build {
         file: place.path().join("kb"),
         folder: folder.clone(),
         documents: vec!["corpus".to_owned()],
         settings: Settings { chunk_size: 128, chunk_overlap: 16, ..Settings::default() },
         embedder: embedder.clone(),
-        outside,
+        outside: Outside::nothing(),
     };
     let report = build.run(&|_| {}).await.expect("a report");
     let base = KnowledgeBase::open(&build.file, embedder).await.expect("a knowledge base");

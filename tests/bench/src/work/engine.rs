@@ -49,20 +49,25 @@ pub(crate) async fn chain(rounds: usize) -> Result<Vec<Row>, Failure> {
 async fn runs(engine: &Engine, graph: Arc<Graph>, repeats: u32) -> Result<Duration, Failure> {
     let begun = Instant::now();
     for _ in 0..repeats {
-        let request = RunRequest {
-            graph: graph.clone(),
-            source: String::new(),
-            digest: String::new(),
-            kept: false,
-            given: RunInput::default(),
-            follows: None,
-        };
-        let report = engine.start(request, CancellationToken::new()).await?;
-        if !matches!(report.outcome, Outcome::Completed { .. }) {
-            return Err(format!("the chain did not complete: {:?}", report.outcome).into());
-        }
+        run(engine, &graph).await?;
     }
     Ok(begun.elapsed())
+}
+
+/// Runs a graph to its end.
+pub(crate) async fn run(engine: &Engine, graph: &Arc<Graph>) -> Result<(), Failure> {
+    let request = RunRequest {
+        graph: graph.clone(),
+        source: String::new(),
+        digest: String::new(),
+        kept: false,
+        given: RunInput::default(),
+        follows: None,
+    };
+    match engine.start(request, CancellationToken::new()).await?.outcome {
+        Outcome::Completed { .. } => Ok(()),
+        other => Err(format!("the chain did not complete: {other:?}").into()),
+    }
 }
 
 fn engine(file: &Option<PathBuf>) -> Result<Engine, Failure> {

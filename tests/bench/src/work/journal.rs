@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotcell_engine::{Engine, Outcome, RunInput, RunRequest};
+use hotcell_engine::Engine;
 use hotcell_graph::Object;
 use hotcell_journal::{Entry, Fact, RunHeader, RunQuery, RunStatus, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
-use super::engine::{graph, ports};
+use super::engine::{graph, ports, run};
 use crate::measure::{Row, Samples};
 
 const NODES: u32 = 200;
@@ -51,21 +51,6 @@ async fn measure_commits(store: SqliteStore, how: &str, nodes: u32, rounds: usiz
     let one = Row::time(&alone);
     let one = if how.is_empty() { one.at_most(&alone, Duration::from_micros(15)) } else { one };
     Ok(vec![one, Row::time(&together).faster_than(&together, &alone, 3.0)])
-}
-
-async fn run(engine: &Engine, graph: &Arc<hotcell_graph::ir::Graph>) -> Result<(), Failure> {
-    let request = RunRequest {
-        graph: graph.clone(),
-        source: String::new(),
-        digest: String::new(),
-        kept: false,
-        given: RunInput::default(),
-        follows: None,
-    };
-    match engine.start(request, CancellationToken::new()).await?.outcome {
-        Outcome::Completed { .. } => Ok(()),
-        other => Err(format!("the chain did not complete: {other:?}").into()),
-    }
 }
 
 /// The first page of a long list, as it is and filtered.
