@@ -7,8 +7,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::extract;
-use super::params::MOST;
+use super::{extract, page};
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::{AgentSchemas, AgentView, Object};
@@ -16,9 +15,6 @@ use crate::view::{AgentSchemas, AgentView, Object};
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(search)).routes(routes!(get)).routes(routes!(schemas))
 }
-
-/// The most that is left out before the first one.
-pub(super) const FURTHEST: usize = 10_000;
 
 /// Which agents are wanted.
 #[derive(Deserialize, ToSchema)]
@@ -38,18 +34,6 @@ struct AgentSearch {
     #[schema(minimum = 0, maximum = 10000, default = 0)]
     #[serde(default, deserialize_with = "extract::whole")]
     offset: Option<usize>,
-}
-
-/// How many are wanted, and how many are left out.
-pub(super) fn page(limit: Option<usize>, offset: Option<usize>) -> Result<(usize, usize), Problem> {
-    let (limit, offset) = (limit.unwrap_or(10), offset.unwrap_or(0));
-    if !(1..=MOST).contains(&limit) {
-        return Err(Problem::unprocessable(format!("`limit` has to be from 1 to {MOST}, and is {limit}")));
-    }
-    if offset > FURTHEST {
-        return Err(Problem::unprocessable(format!("`offset` has to be from 0 to {FURTHEST}, and is {offset}")));
-    }
-    Ok((limit, offset))
 }
 
 /// Where the agents were loaded from whose runs are wanted: one, or all that are served. Runs of others lie in the journal, too.
@@ -80,7 +64,7 @@ async fn search(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<AgentSearch>,
 ) -> Result<Json<Vec<AgentView>>, Problem> {
-    let (limit, offset) = page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let fits = fitting(wanted.name, wanted.metadata.unwrap_or_default());
     let agents = server.agents().all().into_iter();
     let agents = agents.map(|(id, agent)| AgentView::of(&id, &agent, server.agents())).filter(fits);

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::listed::Listed;
 use super::params::bad;
-use super::{agents, extract};
+use super::{extract, page};
 use crate::items::{Item, MOST_BYTES, MOST_ITEMS, Wanted};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -270,7 +270,7 @@ async fn search(
         ("refresh_ttl", wanted.refresh_ttl == Some(true), "items are kept until they are removed"),
         ("filter", filter.values().any(operator), "a member has a value or has not; there are no operators"),
     ])?;
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let prefix = prefix(&wanted.namespace_prefix.unwrap_or_default())?;
     let mut items = Listed::new();
     server.store().items(&Wanted { prefix, filter, limit, offset }, |item| items.push(ItemView::of(item)))?;
@@ -317,7 +317,7 @@ async fn namespaces(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<NamespaceSearch>,
 ) -> Result<Json<NamespacesFound>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let (first, last) = (wanted.prefix.unwrap_or_default(), wanted.suffix.unwrap_or_default());
     prefix(&first)?;
     prefix(&last)?;

@@ -26,6 +26,7 @@ pub(crate) mod mcp;
 mod metrics;
 mod new_run;
 mod openai;
+mod page;
 pub(crate) mod params;
 mod plugins;
 mod reading;

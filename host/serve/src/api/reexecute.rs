@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{agents, extract};
+use super::{extract, page};
 use crate::problem::Problem;
 use crate::state::Server;
 
@@ -61,7 +61,7 @@ async fn reexecute(
     extract::Json(wanted): extract::Json<Reexecute>,
 ) -> Result<Json<Reexecuted>, Problem> {
     let run = server.runs().find(&run).await?.id;
-    let (limit, _) = agents::page(wanted.limit, None)?;
+    let (limit, _) = page::bounds(wanted.limit, None)?;
     if wanted.place.as_ref().is_some_and(|place| place.len() > LONGEST) {
         return Err(Problem::unprocessable(format!("`place` has more than {LONGEST} bytes")));
     }

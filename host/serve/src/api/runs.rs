@@ -17,7 +17,7 @@ use super::langgraph::{self, AssistantRun};
 use super::listed::Listed;
 use super::new_run::{OnDisconnect, RunCreate, begin, located, result};
 use super::params::Query;
-use super::{agents, extract, reading};
+use super::{agents, extract, page, reading};
 use crate::access::Asker;
 use crate::leash::Leash;
 use crate::live::Begun;
@@ -245,7 +245,7 @@ async fn search(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<RunSearch>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let sources = agents::sources(&server, wanted.agent_id.as_deref())?;
     let mut query = RunQuery { limit: limit + offset, sources, thread: wanted.thread_id, ..RunQuery::default() };
     query.statuses = wanted.status.map(StatusView::statuses).unwrap_or_default();

@@ -12,9 +12,10 @@ use utoipa_axum::routes;
 
 use super::langgraph::thread_state;
 use super::listed::Listed;
+use super::page::SortOrder;
 use super::params::MOST;
 use super::threads::{self, ThreadStatus, ThreadView};
-use super::{agents, extract};
+use super::{agents, extract, page};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::thread_store::{Thread, ThreadOrder, ThreadQuery, has};
@@ -71,16 +72,6 @@ enum SortBy {
     UpdatedAt,
     /// Their ids
     ThreadId,
-}
-
-/// In which order.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum SortOrder {
-    /// The first one first
-    Asc,
-    /// The last one first
-    Desc,
 }
 
 /// Which threads are meant.
@@ -193,7 +184,7 @@ async fn search(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<ThreadSearch>,
 ) -> Result<Json<Vec<ThreadView>>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let order = match wanted.sort_by {
         None | Some(SortBy::CreatedAt) => ThreadOrder::Created,
         Some(SortBy::UpdatedAt) => ThreadOrder::Updated,

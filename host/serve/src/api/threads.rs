@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::in_thread::{check_id, find, last_run, no_thread};
 use super::langgraph::{AssistantRunView, ThreadState, no_subgraphs, thread_state};
 use super::params::Query;
-use super::{agents, extract};
+use super::{extract, page};
 use crate::input::check_metadata;
 use crate::once;
 use crate::problem::Problem;
@@ -272,7 +272,7 @@ async fn runs(
     mut query: Query,
 ) -> Result<Json<Vec<AssistantRunView>>, Problem> {
     let limit = query.limit(10)?;
-    let offset = query.number("offset", 0, agents::FURTHEST as u64)?.unwrap_or(0) as usize;
+    let offset = query.number("offset", 0, page::FURTHEST as u64)?.unwrap_or(0) as usize;
     let statuses = super::runs::statuses(&mut query)?;
     query.end()?;
     let Some(source) = find(&server, &id)?.agent else { return Ok(Json(Vec::new())) };

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::page::SortOrder;
 use crate::api::params::Query;
-use crate::api::thread_search::SortOrder;
-use crate::api::{agents, extract};
+use crate::api::{agents, extract, page};
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::{AgentSchemas, AgentView, Object, object, time};
@@ -138,7 +138,7 @@ async fn search(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<AssistantSearch>,
 ) -> Result<Json<Vec<Assistant>>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let AssistantSearch { graph_id, name, metadata, sort_by, sort_order, .. } = wanted;
     let mut found = matching(&server, graph_id.as_deref(), name, metadata);
     if let Some(SortBy::Name) = sort_by {
@@ -205,7 +205,7 @@ async fn versions(
     Path(id): Path<String>,
     extract::Json(wanted): extract::Json<VersionsWanted>,
 ) -> Result<Json<Vec<Assistant>>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let (id, _) = server.agents().find(&id)?;
     let found = matching(&server, Some(&id), None, wanted.metadata).into_iter();
     let page = found.skip(offset).take(limit);

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::body::is_something;
 use crate::api::schedules::{check_room, delete, find, find_made, given, keep, moment, new_id};
-use crate::api::{agents, extract};
+use crate::api::{extract, page};
 use crate::problem::Problem;
 use crate::runs::IfBusy;
 use crate::schedule::definition::{Body, Definition};
@@ -276,7 +276,7 @@ async fn search(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<CronSearch>,
 ) -> Result<Json<Vec<Cron>>, Problem> {
-    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let (limit, offset) = page::bounds(wanted.limit, wanted.offset)?;
     let all = server.schedules().all().into_iter().filter(|one| wanted.fits(one));
     Ok(Json(all.skip(offset).take(limit).map(|one| Cron::of(&server, &one)).collect::<Result<_, _>>()?))
 }
@@ -290,7 +290,7 @@ async fn count(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<CronSearch>,
 ) -> Result<Json<u64>, Problem> {
-    agents::page(wanted.limit, wanted.offset)?;
+    page::bounds(wanted.limit, wanted.offset)?;
     Ok(Json(server.schedules().all().iter().filter(|one| wanted.fits(one)).count() as u64))
 }
 

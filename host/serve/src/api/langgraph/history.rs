@@ -16,7 +16,7 @@ use super::interrupts::{self, Interrupt};
 use super::stream::values_of;
 use crate::api::listed::Listed;
 use crate::api::params::Query;
-use crate::api::{agents, extract, in_thread, reading};
+use crate::api::{extract, in_thread, page, reading};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::thread_store::Thread;
@@ -301,7 +301,7 @@ async fn history(
     Path(id): Path<String>,
     extract::Json(wanted): extract::Json<HistoryWanted>,
 ) -> Result<Json<Vec<ThreadState>>, Problem> {
-    let (limit, _) = agents::page(wanted.limit, None)?;
+    let (limit, _) = page::bounds(wanted.limit, None)?;
     let before = wanted.before.as_ref().map(before).transpose()?;
     Ok(Json(states_before(&server, &id, limit, before).await?))
 }
