@@ -2,6 +2,7 @@
 //! leaves the revision before it.
 
 pub(crate) mod bundle;
+mod folders;
 pub(crate) mod refresh;
 pub(crate) mod sent;
 mod trouble;
@@ -169,7 +170,7 @@ impl Agents {
     async fn folders(&self) -> Folders {
         let (now, roots) = (self.now(), self.roots.clone());
         let find = move || {
-            let roots = roots.iter().flat_map(|root| watch::below(&root.path));
+            let roots = roots.iter().flat_map(|root| folders::below(&root.path));
             let fresh = now.units.values().flat_map(|unit| unit.fresh.folders());
             let mut folders = Folders::new();
             for (folder, noticed) in roots.chain(fresh.map(|folder| (folder, Noticed::Writing))) {

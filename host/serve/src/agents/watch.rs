@@ -1,14 +1,11 @@
 //! Noticing that files of agents change.
 
-mod folders;
-
 use std::io::Error;
 use std::path::Path;
 use std::time::Instant;
 
 use hotcell_runtime::file_watch::{Folders, Look, Looked, UNTOLD_NOTICE, When, follow};
 
-pub(super) use self::folders::below;
 use super::refresh::Loaded;
 use super::watching::Watching;
 use crate::state::Server;

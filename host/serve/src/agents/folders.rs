@@ -12,7 +12,7 @@ const MOST: usize = 8192;
 const SKIPPED: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];
 
 /// The folders below a path in which agents may come or go, and the one that holds it. Links are not followed.
-pub(in crate::agents) fn below(path: &Path) -> Folders {
+pub(super) fn below(path: &Path) -> Folders {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // That it comes back is seen there. What is written beside it is not looked at: journals are, at every commit.
     let noticed = if path.is_file() { Noticed::Writing } else { Noticed::Names };
