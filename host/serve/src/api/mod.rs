@@ -36,6 +36,7 @@ mod schedules;
 mod stream;
 mod tenant;
 mod thread_search;
+mod thread_view;
 mod threads;
 mod turn;
 

@@ -14,8 +14,8 @@ use super::langgraph::thread_state;
 use super::listed::Listed;
 use super::page::SortOrder;
 use super::params::MOST;
-use super::threads::{self, ThreadStatus, ThreadView};
-use super::{agents, extract, page};
+use super::thread_view::{ThreadStatus, ThreadView, status_of};
+use super::{agents, extract, page, threads};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::thread_store::{Thread, ThreadOrder, ThreadQuery, has};
@@ -160,7 +160,7 @@ async fn fits(
     values: &Object,
 ) -> Result<bool, Problem> {
     if let Some(status) = status
-        && threads::status_of(server, thread).await? != status
+        && status_of(server, thread).await? != status
     {
         return Ok(false);
     }

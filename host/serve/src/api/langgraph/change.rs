@@ -13,7 +13,7 @@ use super::body::is_something;
 use super::history::{Checkpoint, checkpoint};
 use crate::api::extract;
 use crate::api::in_thread;
-use crate::api::threads::{self, ThreadView};
+use crate::api::thread_view::{ThreadView, view};
 use crate::once;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -42,7 +42,7 @@ async fn copy(State(server): State<Server>, Path(id): Path<String>) -> Result<Js
         server.runs().copy(&last.id, &id, &new, &hotcell_graph::Object::default()).await?;
         server.store().bind_thread(&new, source)?;
     }
-    Ok(Json(threads::view(&server, in_thread::find(&server, &new)?).await?))
+    Ok(Json(view(&server, in_thread::find(&server, &new)?).await?))
 }
 
 /// A change of the state of a thread.
