@@ -15,6 +15,7 @@ use crate::host::{Host, HostError};
 use crate::load;
 use crate::revision::RevisionError;
 use crate::revision::changes::changes;
+use crate::stamp::FileStamp;
 
 /// Files that are looked at in a folder whose agent cannot be loaded, or in a folder of plugins.
 const MOST: usize = 10_000;
@@ -33,11 +34,7 @@ enum Stamp {
     Folder,
     /// A folder, of which counts what lies in it
     Listed(Option<SystemTime>),
-    File {
-        size: u64,
-        modified: Option<SystemTime>,
-        number: u64,
-    },
+    File(FileStamp),
 }
 
 /// Why an agent cannot be loaded now.
@@ -179,9 +176,7 @@ impl Stamp {
             Err(_) => Stamp::Missing,
             Ok(metadata) if metadata.is_dir() && is_listed => Stamp::Listed(metadata.modified().ok()),
             Ok(metadata) if metadata.is_dir() => Stamp::Folder,
-            Ok(metadata) => {
-                Stamp::File { size: metadata.len(), modified: metadata.modified().ok(), number: number(&metadata) }
-            }
+            Ok(metadata) => Stamp::File(FileStamp::of(&metadata)),
         }
     }
 
@@ -189,17 +184,6 @@ impl Stamp {
     fn again(self, path: &Path) -> Self {
         Stamp::of(path, matches!(self, Stamp::Listed(_)))
     }
-}
-
-/// The number of a file in its file system, which is another one after it was replaced.
-#[cfg(unix)]
-fn number(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn number(_: &std::fs::Metadata) -> u64 {
-    0
 }
 
 fn folder_of(path: &Path) -> PathBuf {

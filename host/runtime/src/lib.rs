@@ -55,6 +55,7 @@ mod server_keys;
 mod server_questions;
 mod servers;
 mod settle;
+mod stamp;
 mod ticket;
 mod tools;
 mod web;

@@ -1,12 +1,12 @@
 //! An offering that follows its folders: what is added, replaced or removed counts from the next call on, and calls that
 //! are under way finish with what they began with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 use hotcell_mcp::{CallContext, Calling, Catalog, Client, OfferedTool};
@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::file_watch::{Folders, Look, Looked, Noticed, UNTOLD_NOTICE, When, follow};
 use crate::serve::ToolCatalog;
+use crate::stamp::FileStamp;
 
 /// How deep below a folder files are looked at: agents lie in it, with their scripts and plugins in folders of their own.
 const DEPTH: usize = 3;
@@ -111,13 +112,10 @@ impl Look for Offer {
     }
 }
 
-/// What changes when a file changes: where it is, its length, and when it was written last.
-type Stamp = (PathBuf, u64, u128);
-
 /// What was found when it was looked.
 #[derive(Debug, Default)]
 struct Seen {
-    files: Vec<Stamp>,
+    files: BTreeMap<PathBuf, FileStamp>,
     /// Where it is told when one of the files changes, or further ones come
     folders: BTreeSet<PathBuf>,
     /// Whether there are more folders than are watched
@@ -138,7 +136,6 @@ impl Seen {
             }
             looked.add(path, DEPTH, true);
         }
-        looked.files.sort();
         looked
     }
 
@@ -146,8 +143,7 @@ impl Seen {
         self.looked += 1;
         let Ok(metadata) = std::fs::metadata(path) else { return };
         if metadata.is_file() {
-            let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            self.files.push((path.to_owned(), metadata.len(), modified.map_or(0, |time| time.as_nanos())));
+            self.files.insert(path.to_owned(), FileStamp::of(&metadata));
             // What a link leads to changes where it is.
             if may_be_link
                 && let Ok(real) = path.canonicalize()
@@ -204,7 +200,7 @@ mod tests {
         std::fs::write(place.join("beside/z"), "z").expect("written");
         std::os::unix::fs::symlink(place.join("beside"), root.join("a/beside")).expect("linked");
         std::os::unix::fs::symlink(&place, root.join("around")).expect("linked");
-        let names = |looked: &Seen| -> Vec<PathBuf> { looked.files.iter().map(|(file, ..)| file.clone()).collect() };
+        let names = |looked: &Seen| -> Vec<PathBuf> { looked.files.keys().cloned().collect() };
 
         let looked = Seen::at(std::slice::from_ref(&root));
         assert_eq!(names(&looked), [root.join("a/graph.yaml"), root.join("a/y")], "what lies deeper does not count");
@@ -212,7 +208,15 @@ mod tests {
         assert_eq!(looked.folders, watched.into());
         // What the link leads to is a part of what was seen.
         std::fs::write(place.join("elsewhere/y"), "another length").expect("written");
-        assert_ne!(Seen::at(std::slice::from_ref(&root)).files, looked.files);
+        let changed = Seen::at(std::slice::from_ref(&root)).files;
+        assert_ne!(changed, looked.files);
+        // And so is that another file takes its place, however alike they are.
+        let (file, other) = (place.join("elsewhere/y"), place.join("elsewhere/z"));
+        let written = std::fs::metadata(&file).and_then(|metadata| metadata.modified()).expect("a time");
+        std::fs::write(&other, "another length").expect("written");
+        std::fs::File::options().write(true).open(&other).expect("opened").set_modified(written).expect("set");
+        std::fs::rename(&other, &file).expect("moved");
+        assert_ne!(Seen::at(std::slice::from_ref(&root)).files, changed);
 
         // What is named may be a link.
         std::os::unix::fs::symlink(&root, place.join("named")).expect("linked");
