@@ -11,7 +11,7 @@ use hotcell_telemetry::About;
 use tokio_util::sync::CancellationToken;
 
 use super::conclude::{Concluded, Conclusion};
-use super::{Context, HostArguments, telemetry};
+use super::{Context, HostArguments, telemetry, threads};
 use crate::arguments::Session;
 use crate::events::{self, JsonLines};
 use crate::exit::{Exit, Failure};
@@ -133,10 +133,7 @@ pub(super) fn attended<F, T, E>(
 where
     F: Future<Output = Result<T, E>>,
 {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let runtime = threads::start()?;
     let screen = &context.screen;
     let cancel = CancellationToken::new();
     let person = Arc::new(Person::new(

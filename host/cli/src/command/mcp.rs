@@ -9,7 +9,7 @@ use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_runtime::mcp::{HttpSettings, Identity, serve_http, serve_stdio};
 use hotcell_runtime::{CancellationToken, LiveCatalog, Make, RevisionRegistry, ToolCatalog, agents_in};
 
-use super::{Context, HostArguments};
+use super::{Context, HostArguments, threads};
 use crate::arguments::Mcp;
 use crate::exit::{Exit, Failure};
 use crate::narration::counted;
@@ -23,10 +23,7 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
         ..arguments.with.into()
     })?;
     let screen = &context.screen;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let runtime = threads::start()?;
     let registry = Arc::new(RevisionRegistry::new(host));
     let mut told = Vec::new();
     let catalog = runtime.block_on(catalog_of(&registry, &arguments.paths, &mut told));

@@ -2,7 +2,7 @@
 
 use hotcell_runtime::{CancellationToken, EvolveError, EvolveSettings};
 
-use super::{Context, HostArguments, check_output, put_data};
+use super::{Context, HostArguments, check_output, put_data, threads};
 use crate::arguments::{Evolve, Mesh};
 use crate::exit::{Exit, Failure};
 use crate::stop;
@@ -18,10 +18,7 @@ fn evolve(context: &Context, arguments: Evolve) -> Result<Exit, Failure> {
     let host = context.host(HostArguments { starts_programs: true, without_runs: true, ..arguments.with.into() })?;
     let agent = context.load(|| host.load(&arguments.path))?;
     context.screen.worked();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let runtime = threads::start()?;
     let seed = arguments.seed.unwrap_or_else(|| {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
     });

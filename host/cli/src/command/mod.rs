@@ -11,6 +11,7 @@ mod explain;
 mod far_session;
 mod given;
 mod graph;
+mod listening;
 mod mcp;
 mod mesh;
 mod new;
@@ -22,6 +23,7 @@ mod run_far;
 mod runs;
 mod serve;
 mod telemetry;
+mod threads;
 mod trust;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -270,10 +272,7 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 
 /// Does work on several threads, as cells need them.
 fn on_threads<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    let runtime = threads::start()?;
     Ok(runtime.block_on(work))
 }
 

@@ -14,6 +14,7 @@ use hotcell_serve::{
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use super::listening::Listening;
 use super::{Context, HostArguments, print, telemetry};
 use crate::arguments::{Serve, ServeCommand, ServeKey, ServeKeys};
 use crate::events;
@@ -140,27 +141,7 @@ fn not_served(screen: &Screen, path: &Path, whose: &str, failure: &LoadFailure) 
     screen.line(render(&failure.diagnostics, screen.colour()).trim_end());
 }
 
-/// An address at which something will be served.
-struct Listening {
-    runtime: tokio::runtime::Runtime,
-    listener: TcpListener,
-    url: String,
-}
-
 impl Listening {
-    fn at(address: SocketAddr) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
-        let failed = |error: std::io::Error| {
-            Failure::failed(format!("cannot listen at {address}: {error}; choose another address or port"))
-        };
-        let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
-        let url = format!("http://{}", listener.local_addr().map_err(failed)?);
-        Ok(Listening { runtime, listener, url })
-    }
-
     /// Serves until a signal says that it is enough.
     fn serve(
         self,

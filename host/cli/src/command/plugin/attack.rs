@@ -23,6 +23,7 @@ use tokio::runtime::Runtime;
 use self::ground::LONGEST;
 use super::{Context, Desk, print};
 use crate::arguments::PluginFolders;
+use crate::command::threads;
 use crate::exit::{Exit, Failure};
 use crate::narration::short;
 use crate::screen::{ERROR, GOOD};
@@ -44,10 +45,7 @@ pub(super) fn perform(context: &Context, hostile: Option<&Path>, folders: &Plugi
     let budget = |name| settings.budget(name, Budget::default()).map_err(refused);
     let siege = Siege::new(hotcell_runtime::cells_cache(), budget(ATTACK_NAME)?, budget(NEIGHBOUR_NAME)?)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    let runtime = threads::start()?;
 
     let colour = context.colours_output();
     let painted =

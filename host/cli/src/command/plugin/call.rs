@@ -14,7 +14,7 @@ use super::{Context, Desk, explained};
 use crate::arguments::PluginCall;
 use crate::command::explain::limit_help;
 use crate::command::given::read_input;
-use crate::command::{HostArguments, print_data};
+use crate::command::{HostArguments, print_data, threads};
 use crate::exit::{Exit, Failure};
 use crate::narration::describe_usage;
 use crate::untrusted::{lines, one_line};
@@ -47,10 +47,7 @@ pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failu
             )));
         }
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let runtime = threads::start()?;
     let arguments = arguments.to_string();
     let mut answered: Vec<String> = Vec::new();
     loop {

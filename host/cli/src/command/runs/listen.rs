@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hotcell_runtime::{CancellationToken, Event, Nobody, Observer, OnResumed, Outcome, Session, serve_callbacks};
 
+use super::super::listening::Listening;
 use super::super::{Context, HostArguments};
 use crate::arguments::Listen;
 use crate::exit::{Exit, Failure};
@@ -31,15 +32,7 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
     if !context.keeps_runs() {
         return Err(Failure::refused("no other process can see the runs of `--journal memory`").help("name a file"));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!("cannot listen at {}: {error}; choose another address or port", arguments.address))
-    };
-    let listener = runtime.block_on(tokio::net::TcpListener::bind(arguments.address)).map_err(failed)?;
-    let url = format!("http://{}", listener.local_addr().map_err(failed)?);
+    let Listening { runtime, listener, url } = Listening::at(arguments.address)?;
     let host = context.host(HostArguments {
         starts_programs: true,
         quiet: true,
