@@ -63,27 +63,21 @@ fn desk() -> Desk {
     desk
 }
 
-fn said(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = desk.output(arguments);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
 /// What is given and has no place is no secret: nothing would come of it.
 #[test]
 fn a_prompt_or_inputs_that_nothing_uses_are_refused() {
     let desk = desk();
-    let (code, _, told) = said(&desk, &["run", "flow.yaml", "kitchen", "--components", WITH_PARTS]);
+    let (code, _, told) = desk.said(&["run", "flow.yaml", "kitchen", "--components", WITH_PARTS]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("nothing in `measure` uses a prompt") && told.contains("`--inputs JSON`"), "{told}");
-    let (code, _, told) = said(&desk, &["run", "flow.yaml", "--components", WITH_PARTS]);
+    let (code, _, told) = desk.said(&["run", "flow.yaml", "--components", WITH_PARTS]);
     assert_eq!(code, Some(2), "{told}");
     assert!(
         told.contains("the input `room` has no value and no default") && told.contains("`--inputs JSON`"),
         "{told}"
     );
     desk.write("graph.yaml", GRAPH);
-    let (code, out, told) = said(&desk, &["run", ".", "--inputs", r#"{"who": "x"}"#, "--json"]);
+    let (code, out, told) = desk.said(&["run", ".", "--inputs", r#"{"who": "x"}"#, "--json"]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("`g` is not a flow") && told.contains("`--state JSON`"), "{told}");
     assert!(out.contains(r#""status":"refused""#), "{out}");
@@ -92,22 +86,22 @@ fn a_prompt_or_inputs_that_nothing_uses_are_refused() {
 #[test]
 fn parts_are_handed_in_and_a_run_of_them_goes_on_in_other_processes() {
     let desk = desk();
-    let (code, _, told) = said(&desk, &["check", "flow.yaml"]);
+    let (code, _, told) = desk.said(&["check", "flow.yaml"]);
     assert_eq!(code, Some(2), "{told}");
-    let (code, checked, told) = said(&desk, &["check", "flow.yaml", "--components", WITH_PARTS]);
+    let (code, checked, told) = desk.said(&["check", "flow.yaml", "--components", WITH_PARTS]);
     assert_eq!(code, Some(0), "{checked}{told}");
 
     let inputs = r#"{"room": "kitchen"}"#;
     let run = ["run", "flow.yaml", "--inputs", inputs, "--components", WITH_PARTS, "--no-input"];
-    let (code, _, told) = said(&desk, &run);
+    let (code, _, told) = desk.said(&run);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("read_sensor") && told.contains(r#"{"room":"kitchen"}"#), "{told}");
 
     let run = desk.only_run();
-    let (code, _, told) = said(&desk, &["runs", "answer", run.as_str(), "21.6", "--resume"]);
+    let (code, _, told) = desk.said(&["runs", "answer", run.as_str(), "21.6", "--resume"]);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("`note` waits for a message"), "{told}");
-    let (code, result, told) = said(&desk, &["runs", "answer", run.as_str(), "warm", "--resume"]);
+    let (code, result, told) = desk.said(&["runs", "answer", run.as_str(), "warm", "--resume"]);
     assert_eq!((code, result.trim()), (Some(0), r#"{"celsius":21,"why":"warm"}"#), "{told}");
 }
 
@@ -115,7 +109,7 @@ fn parts_are_handed_in_and_a_run_of_them_goes_on_in_other_processes() {
 fn an_input_that_is_missing_or_unknown_is_named() {
     let desk = desk();
     for (inputs, named) in [("{}", "`room`"), (r#"{"room": "a", "rom": 1}"#, "`rom`")] {
-        let (code, _, told) = said(&desk, &["run", "flow.yaml", "--inputs", inputs, "--components", WITH_PARTS]);
+        let (code, _, told) = desk.said(&["run", "flow.yaml", "--inputs", inputs, "--components", WITH_PARTS]);
         assert!(code != Some(0) && told.contains(named), "{inputs}: {told}");
     }
 }
@@ -130,14 +124,14 @@ fn agents_are_converted_or_it_is_said_what_cannot_be() {
     // What is handed in stays apart, so it is handed in again.
     let sources = [("graph.yaml", &[][..]), ("agent.yaml", &[]), ("flow.yaml", &["--components", WITH_PARTS])];
     for (source, parts) in sources {
-        let (code, written, told) = said(&desk, &[&["convert", source], parts].concat());
+        let (code, written, told) = desk.said(&[&["convert", source], parts].concat());
         assert_eq!(code, Some(0), "{told}");
         assert!(!written.contains("read_sensor"), "{written}");
         desk.write("written.json", &written);
-        let (code, checked, told) = said(&desk, &[&["check", "written.json"], parts].concat());
+        let (code, checked, told) = desk.said(&[&["check", "written.json"], parts].concat());
         assert_eq!(code, Some(0), "{checked}{told}");
     }
-    let (code, written, told) = said(&desk, &["convert", "scripted.yaml"]);
+    let (code, written, told) = desk.said(&["convert", "scripted.yaml"]);
     assert_eq!((code, written.as_str()), (Some(2), ""), "{told}");
     assert!(told.contains("`run`") && told.contains("runs a script"), "{told}");
 }

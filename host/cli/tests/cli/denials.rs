@@ -42,30 +42,23 @@ fn done(desk: &Desk, arguments: &[&str]) {
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The exit code, and what is written to standard output and standard error.
-fn told(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = desk.output(arguments);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
 #[test]
 fn a_capability_is_granted_later_and_by_nothing_that_was_said_before() {
     let desk = desk();
     // What the command line says was not said to this question.
-    let (code, _, shown) = told(&desk, &["run", ".", "--answer", "always"]);
+    let (code, _, shown) = desk.said(&["run", ".", "--answer", "always"]);
     assert_eq!(code, Some(3), "{shown}");
     let asked = "`acme` asks for `ask`, questions to a person, which is not granted";
     assert!(shown.contains(asked) && shown.contains("options: once | run | always | refuse\n"), "{shown}");
     let run = desk.only_run().to_string();
-    let (_, shown, _) = told(&desk, &["runs", "show", &run]);
+    let (_, shown, _) = desk.said(&["runs", "show", &run]);
     assert!(shown.contains(asked), "{shown}");
 
-    let (code, _, shown) = told(&desk, &["runs", "answer", &run, "yes"]);
+    let (code, _, shown) = desk.said(&["runs", "answer", &run, "yes"]);
     assert!(code == Some(2) && shown.contains("answer `once`, `run` (for all calls of the run), `always`"), "{shown}");
-    let (code, _, shown) = told(&desk, &["runs", "answer", &run, "once", "--resume"]);
+    let (code, _, shown) = desk.said(&["runs", "answer", &run, "once", "--resume"]);
     assert!(code == Some(3) && shown.contains("Who?"), "{shown}");
-    let (code, said, shown) = told(&desk, &["runs", "answer", &run, "Ada", "--resume"]);
+    let (code, said, shown) = desk.said(&["runs", "answer", &run, "Ada", "--resume"]);
     assert_eq!((code, said.as_str()), (Some(0), "Ada\n"), "{shown}");
     assert_eq!(crate::desk::read(&desk.path("hotcell.toml")), ASKS);
 }
@@ -73,14 +66,14 @@ fn a_capability_is_granted_later_and_by_nothing_that_was_said_before() {
 #[test]
 fn what_is_granted_for_always_is_written_and_trusted() {
     let desk = desk();
-    assert_eq!(told(&desk, &["run", "."]).0, Some(3));
+    assert_eq!(desk.said(&["run", "."]).0, Some(3));
     let run = desk.only_run().to_string();
-    let (code, _, shown) = told(&desk, &["runs", "answer", &run, "always", "--resume"]);
+    let (code, _, shown) = desk.said(&["runs", "answer", &run, "always", "--resume"]);
     assert!(code == Some(3) && shown.contains("Who?"), "{shown}");
     let written = crate::desk::read(&desk.path("hotcell.toml"));
     assert_eq!(written, format!("{ASKS}\n[grants.acme]\nask = true\n"));
     // The next run has it, without anybody who is asked to trust the folder.
-    let (code, said, shown) = told(&desk, &["run", ".", "--answer", "Ada"]);
+    let (code, said, shown) = desk.said(&["run", ".", "--answer", "Ada"]);
     assert_eq!((code, said.as_str()), (Some(0), "Ada\n"), "{shown}");
     assert!(!shown.contains("trust"), "{shown}");
 }
@@ -89,7 +82,7 @@ fn what_is_granted_for_always_is_written_and_trusted() {
 fn in_a_folder_that_nobody_trusts_nobody_is_asked() {
     let desk = desk();
     desk.output(&["trust", ".", "--forget"]);
-    let (code, said, shown) = told(&desk, &["run", "."]);
+    let (code, said, shown) = desk.said(&["run", "."]);
     assert_ne!(code, Some(3), "{said}{shown}");
     assert!(!shown.contains("asks for"), "{shown}");
 }

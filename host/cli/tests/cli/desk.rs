@@ -60,6 +60,13 @@ impl Desk {
         self.hotcell(arguments).output().unwrap()
     }
 
+    /// The exit code, and what is written to standard output and standard error.
+    pub(crate) fn said(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.output(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
     /// Runs the command and describes what came of it, with everything that differs from run to run replaced.
     pub(crate) fn told(&self, arguments: &[&str]) -> String {
         self.describe(&self.output(arguments))
@@ -209,7 +216,12 @@ pub(crate) fn chain(count: usize, milliseconds: u32) -> Desk {
     desk
 }
 
-/// Whether there is a file; for tests that write one.
+/// The text of a file.
 pub(crate) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
+}
+
+/// What is written to standard output and standard error.
+pub(crate) fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::desk::Desk;
-use crate::templates::{hotcell, made_as, text};
+use crate::desk::{Desk, text};
+use crate::templates::{hotcell, made_as};
 
 /// Where the code of a language is, in the project and here.
 const SOURCES: [(&str, &[(&str, &str)]); 5] = [

@@ -1,10 +1,8 @@
 //! `hotcell plugin` and `hotcell trust`, as an operator uses them.
 
-use std::process::Output;
-
 use wasm_encoder::{ComponentSection as _, CustomSection};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, text};
 
 /// A component with this description. It says that it has tools; nothing here calls them.
 fn component(description: &str) -> Vec<u8> {
@@ -36,10 +34,6 @@ fn put(desk: &Desk, file: &str, bytes: &[u8]) {
     let path = desk.path(file);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 #[test]

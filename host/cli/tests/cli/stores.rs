@@ -1,11 +1,9 @@
 //! `hotcell plugin store`: the data of plugins when projects move, and what was written before stores had projects.
 
-use std::process::Output;
-
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, text};
 
 const GRAPH: &str = r#"name: keeper
 start: keep
@@ -17,10 +15,6 @@ nodes:
     next: done
   done: { type: end, output: "{{before}}" }
 "#;
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 /// A project with a plugin that may keep data.
 fn project(desk: &Desk, folder: &str) {

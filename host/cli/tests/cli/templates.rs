@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, text};
 
 /// What tools of languages need to know of the machine.
 const KEPT: [&str; 6] =
@@ -31,10 +31,6 @@ pub(crate) fn hotcell(desk: &Desk, arguments: &[&str]) -> Output {
     // What plugins in Rust share is compiled once.
     command.env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/templates"));
     command.output().unwrap()
-}
-
-pub(crate) fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// A new plugin, in a folder of the name that comes back.
