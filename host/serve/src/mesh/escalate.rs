@@ -91,7 +91,7 @@ fn variables(session: &Session, event: &Value) -> Variables {
         "error_message" => text("message"),
         name => text(name),
     };
-    let entry = |name: &str| (name.into(), GraphValue::from(value(name)));
+    let entry = |name: &str| (hotcell_graph::Key::from(name), GraphValue::from(value(name)));
     Variables(EscalationTarget::VARIABLES.map(entry).into_iter().collect())
 }
 
