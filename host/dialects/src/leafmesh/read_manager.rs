@@ -261,26 +261,36 @@ fn routing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Op
     })
 }
 
+/// Rules from which nothing follows.
+struct IdleRules {
+    name: &'static str,
+    counts: &'static [&'static str],
+    flags: &'static [&'static str],
+    why: &'static str,
+    instead: &'static str,
+}
+
+const IDLE: [IdleRules; 2] = [
+    IdleRules {
+        name: "human_input_rules",
+        counts: &["max_concurrent_requests", "max_agent_requests"],
+        flags: &["enable_request_queuing"],
+        why: "every question is put at once, however many are open",
+        instead: "take it out; `operator_ids` of a seat say who is asked, and `human_timeout_seconds` how long",
+    },
+    IdleRules {
+        name: "workflow_pause_rules",
+        counts: &["max_pause_duration_minutes", "max_concurrent_paused_workflows"],
+        flags: &["pause_monitoring_enabled"],
+        why: "a workflow waits for a person as long as the seat says",
+        instead: "take it out; write `human_timeout_seconds` and `fallback_response` at the seats",
+    },
+];
+
 /// The rules about people, time-outs and pauses. Of most the documentation has names and numbers and does not say what follows from
 /// them, so nothing does. When time-outs are told is clear.
 fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, escalation: &mut Escalation) {
-    let blocks: [(&str, &[&str], &[&str], &str, &str); 2] = [
-        (
-            "human_input_rules",
-            &["max_concurrent_requests", "max_agent_requests"],
-            &["enable_request_queuing"],
-            "every question is put at once, however many are open",
-            "take it out; `operator_ids` of a seat say who is asked, and `human_timeout_seconds` how long",
-        ),
-        (
-            "workflow_pause_rules",
-            &["max_pause_duration_minutes", "max_concurrent_paused_workflows"],
-            &["pause_monitoring_enabled"],
-            "a workflow waits for a person as long as the seat says",
-            "take it out; write `human_timeout_seconds` and `fallback_response` at the seats",
-        ),
-    ];
-    for (name, counts, flags, why, instead) in blocks {
+    for IdleRules { name, counts, flags, why, instead } in IDLE {
         reading.no_effect_but(fields, name, why, instead);
         let Some(mut of_one) = reading.block(fields, name) else { continue };
         for name in counts {
