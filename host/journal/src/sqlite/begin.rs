@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 
 use super::commit::{Trouble, Work};
 use super::entries::Addition;
-use super::rows::{Tail, index_new_text, insert, microseconds, searched};
+use super::rows::{Tail, insert, microseconds};
+use super::texts::{index_new_text, searched};
 use super::writer::{Fresh, Writer};
 use super::{Shared, artefacts, query};
 use crate::entry::{Entry, Fact, RunHeader};

@@ -14,8 +14,9 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::rows::{Tail, index_text, insert, searched, time};
+use super::rows::{Tail, insert, time};
 use super::tables::{CALLS, REVISIONS, SCHEMA, seal};
+use super::texts::{index_text, searched};
 use crate::encode::decode;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};

@@ -21,6 +21,7 @@ mod rows;
 mod sending;
 mod tables;
 mod taking;
+mod texts;
 mod writer;
 
 use std::fs::OpenOptions;

@@ -8,7 +8,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
 
 use super::query::Alive;
-use super::{Shared, artefacts};
+use super::{Shared, artefacts, texts};
 use crate::projection::RunStatus;
 use crate::store::{JournalError, PruneReport, RunQuery};
 
@@ -92,6 +92,7 @@ impl Shared {
                 }
                 removed += 1;
             }
+            texts::merge(&transaction)?;
             Ok((left, removed))
         };
         let written = self.error("written");

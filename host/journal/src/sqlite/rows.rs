@@ -5,15 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Rows, params};
 
 use crate::encode::{decode, encode};
-use crate::entry::{Entry, Fact, RunHeader};
+use crate::entry::{Entry, Fact};
 use crate::ids::{EntryPath, RunId};
 use crate::projection::RunStatus;
 use crate::store::{History, JournalError, NumberedEntry, RunSummary};
 
 /// How much of a result is kept in the index, in characters.
 pub(super) const OUTCOME: usize = 200;
-/// How much of a text can be searched, in characters.
-const SEARCHED: usize = 2000;
 
 /// An entry as it is stored.
 pub(super) struct EntryRow {
@@ -309,26 +307,6 @@ pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusql
             )?
             .execute(params![run, status.as_str(), row.at, outcome, rests])?;
     }
-    Ok(())
-}
-
-/// What can be searched of a run.
-pub(super) fn searched(header: &RunHeader, outcome: Option<&str>) -> String {
-    let parts = [Some(header.graph.as_str()), header.input(), outcome];
-    parts.into_iter().flatten().map(|part| beginning(part, SEARCHED)).collect::<Vec<_>>().join("\n")
-}
-
-/// Makes a new run findable by this text. Nothing has to be taken out of the index for it.
-pub(super) fn index_new_text(connection: &Connection, run: i64, text: &str) -> rusqlite::Result<()> {
-    connection.prepare_cached("INSERT INTO texts (rowid, text) VALUES (?1, ?2)")?.execute(params![run, text])?;
-    Ok(())
-}
-
-/// Makes a run findable by this text from now on, in place of another one.
-pub(super) fn index_text(connection: &Connection, run: i64, text: &str) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO texts (rowid, text) VALUES (?1, ?2)")?
-        .execute(params![run, text])?;
     Ok(())
 }
 

@@ -10,7 +10,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::commit::{Trouble, Work};
 use super::entries::{Addition, Waiting, take_waiting};
-use super::rows::{Tail, receive, searched, time, unread};
+use super::rows::{Tail, receive, time, unread};
+use super::texts::searched;
 use super::{Shared, calls, locked};
 use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact, RunHeader};
