@@ -326,3 +326,15 @@ fn a_type_is_the_same_however_it_is_written() {
         assert!(!ty(one).is_same_as(&ty(other)) && !ty(other).is_same_as(&ty(one)), "{one} {other}");
     }
 }
+
+/// Each level compares the one below it in both directions.
+#[test]
+fn alternatives_within_each_other_are_compared_once() {
+    let nested = |innermost: &str| {
+        (0..60).fold(innermost.to_owned(), |inner, _| format!(r#"{{"type": ["array", "null"], "items": {inner}}}"#))
+    };
+    let integers = ty(&nested(r#"{"type": "integer"}"#));
+    assert!(integers.is_same_as(&ty(&nested(r#"{"type": "integer"}"#))));
+    assert!(!integers.is_same_as(&ty(&nested(r#"{"type": "object"}"#))));
+    assert!(integers.converts_to(&ty(&nested(r#"{"type": "string"}"#))));
+}
