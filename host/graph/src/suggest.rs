@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::searching;
+use crate::{searching, types};
 
 /// Bytes of the longest word that is compared. Comparing takes time and memory by the product of both lengths, and nobody mistypes
 /// a word that is longer.
@@ -22,8 +22,8 @@ thread_local! {
 }
 
 /// While it lives, what is compared on this thread counts for one file: when that was enough, no word is like another one. Whatever reads a
-/// file of a stranger begins with one, since a small file may have any number of wrong names, and of regular expressions, which count in
-/// the same way. What begins within another one counts for that.
+/// file of a stranger begins with one, since a small file may have any number of wrong names, and of regular expressions and conditions of
+/// types, which count in the same way. What begins within another one counts for that.
 #[derive(Debug)]
 pub struct Courtesy {
     before: Option<u64>,
@@ -38,6 +38,7 @@ impl Courtesy {
         let before = LEFT.get();
         LEFT.set(Some(before.unwrap_or(MOST_LETTERS_OF_A_FILE)));
         searching::begin_file();
+        types::begin_file();
         Courtesy { before, here: PhantomData }
     }
 }
@@ -47,6 +48,7 @@ impl Drop for Courtesy {
         if self.before.is_none() {
             LEFT.set(None);
             searching::end_file();
+            types::end_file();
         }
     }
 }

@@ -200,7 +200,7 @@ impl Type {
 }
 
 /// The values that a value consists of.
-fn count(value: &Value) -> u64 {
+pub(super) fn count(value: &Value) -> u64 {
     match value {
         Value::List(items) => 1 + items.iter().map(count).sum::<u64>(),
         Value::Object(object) => 1 + object.iter().map(|(_, value)| count(value)).sum::<u64>(),

@@ -20,6 +20,7 @@ pub use schema::{DoubtfulKeyword, SchemaError, doubtful_keywords, pointer_step, 
 pub use text::to_text;
 
 use schema::Constraint;
+pub(crate) use schema::{begin_file, end_file};
 
 /// The type of a slot.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::{Member, Members, Shape, Type};
 use crate::value::{MAX_DEPTH, Object, Value};
 
-pub(crate) use constraint::Constraint;
+pub(crate) use constraint::{Constraint, begin_file, end_file};
 pub use keywords::{DoubtfulKeyword, doubtful_keywords, pointer_step, schema_at};
 
 /// Of how many parts a type may be made, those counted again to which several references lead.

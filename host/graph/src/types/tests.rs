@@ -338,3 +338,19 @@ fn alternatives_within_each_other_are_compared_once() {
     assert!(!integers.is_same_as(&ty(&nested(r#"{"type": "object"}"#))));
     assert!(integers.converts_to(&ty(&nested(r#"{"type": "string"}"#))));
 }
+
+/// Each condition that refers to something has a copy of the whole schema.
+#[test]
+fn the_conditions_of_a_file_have_so_many_parts_together() {
+    let numbers: Vec<String> = (0..2_000).map(|number| number.to_string()).collect();
+    let properties: Vec<String> =
+        (0..300).map(|at| format!(r##""p{at}": {{"type": "integer", "not": {{"$ref": "#/$defs/big"}}}}"##)).collect();
+    let schema = value(&format!(
+        r#"{{"type": "object", "properties": {{{}}}, "$defs": {{"big": {{"enum": [{}]}}}}}}"#,
+        properties.join(","),
+        numbers.join(",")
+    ));
+    let _courtesy = crate::Courtesy::for_a_file();
+    let error = Type::of_schema(&schema).unwrap_err();
+    assert!(error.problem.contains("have 500000 parts at most"), "{error}");
+}

@@ -1,14 +1,33 @@
 //! What a value has to satisfy beyond its shape.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
 use super::keywords::{CONDITIONS, CONSTRAINTS, has_reference, schema_at};
 use crate::json_schema::{JsonSchema, SchemaProblem};
+use crate::types::convert::count;
 use crate::value::{Object, Value};
 
 /// Where the schema stands that the references of a condition lead into.
 const ROOT: &str = "/$defs/root";
+/// Values that all conditions of a file have together. One with a reference has a copy of the whole schema that the reference leads into.
+const OF_A_FILE: u64 = 500_000;
+
+thread_local! {
+    /// Values that are left for the file that this thread reads
+    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// From now on, the conditions that this thread reads are those of one file.
+pub(crate) fn begin_file() {
+    LEFT.set(Some(LEFT.get().unwrap_or(OF_A_FILE)));
+}
+
+/// The file is read.
+pub(crate) fn end_file() {
+    LEFT.set(None);
+}
 
 /// A condition on the values of a type.
 #[derive(Clone)]
@@ -49,6 +68,11 @@ impl Constraint {
                 object.insert("$defs", Value::Object(definitions));
             }
         }
+        let of_file = LEFT.get();
+        let left = of_file.unwrap_or(OF_A_FILE).checked_sub(count(&keywords)).ok_or_else(|| {
+            format!("the conditions of the types of a file have {OF_A_FILE} parts at most, with what they refer to")
+        })?;
+        LEFT.set(of_file.map(|_| left));
         match JsonSchema::compile(&serde_json::Value::from(&keywords)) {
             Ok(validator) => Ok(Constraint { keywords, validator: Arc::new(validator) }),
             Err(problem) => {
