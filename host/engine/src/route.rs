@@ -1,7 +1,7 @@
 //! Where a node goes.
 
 use hotcell_graph::ir::{Edge, Expression, Graph, Next, NoValue, NodeIndex};
-use hotcell_graph::{State, Value};
+use hotcell_graph::{Effort, State, Value};
 use thiserror::Error;
 
 /// Why a node does not know where it goes.
@@ -29,6 +29,7 @@ pub(crate) fn declared_route(
     answer: Option<&str>,
     state: &State,
 ) -> Result<Vec<NodeIndex>, RouteError> {
+    let _effort = Effort::begin();
     let mut targets = Vec::new();
     collect_route(&graph.node(node).next, answer, state, &mut targets)?;
     Ok(targets)

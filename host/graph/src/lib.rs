@@ -6,6 +6,7 @@
 mod braces;
 pub mod conversation;
 pub mod diagnostic;
+mod effort;
 pub mod formula;
 pub mod ir;
 mod jinja;
@@ -24,6 +25,7 @@ pub mod types;
 pub mod value;
 
 pub use braces::{BraceTemplate, BrokenBraces};
+pub use effort::Effort;
 pub use jinja::Jinja;
 pub use path::Path;
 pub use place::{Place, Step};

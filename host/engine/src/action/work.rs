@@ -1,7 +1,7 @@
 //! What a node writes, and where it leads.
 
 use hotcell_graph::ir::{Action, Graph, Node, NodeIndex, OnFailure, Update};
-use hotcell_graph::{Scoped, State, Value};
+use hotcell_graph::{Effort, Scoped, State, Value};
 use hotcell_journal::Write;
 
 use super::Done;
@@ -48,6 +48,7 @@ impl Work<'_> {
             return Ok(());
         }
         let scope = Scoped { state: &self.state, local: answer.map(|(name, value)| (*name, value)) };
+        let _effort = Effort::begin();
         let mut writes = Vec::with_capacity(updates.len());
         for update in updates {
             let value = update

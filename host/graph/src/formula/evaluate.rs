@@ -3,6 +3,7 @@
 use super::kinds::Kinds;
 use super::{EvaluationError, Fold, Node, Part, words};
 use crate::conversation::implied_field;
+use crate::effort;
 use crate::searching::Recent;
 use crate::template::Lookup;
 use crate::value::{Key, List, Number, Object, Value};
@@ -22,9 +23,29 @@ pub(super) struct Evaluation<'s> {
     scope: &'s dyn Lookup,
     locals: Vec<Value>,
     steps_left: u32,
+    is_out_of_steps: bool,
     bytes_left: usize,
     /// What was looked for in texts
     pub(super) recent: Recent,
+}
+
+/// The value of an expression, if it can be written out: what is put together of one value again and again shares it in memory alone.
+pub(super) fn evaluate(root: &Part, scope: &dyn Lookup) -> Result<Value> {
+    let most = u32::try_from(effort::left()).map_or(MAX_STEPS, |left| left.min(MAX_STEPS));
+    let mut evaluation = Evaluation::within(scope, most, MAX_PRODUCED);
+    let value = evaluation.evaluate(root);
+    effort::take(u64::from(most - evaluation.steps_left));
+    match value {
+        Err(error) if error.spent && most < MAX_STEPS && evaluation.is_out_of_steps => {
+            let most = effort::MOST;
+            Err(EvaluationError::spent(format!("the expressions of the node take more than {most} steps together")))
+        }
+        Ok(value @ (Value::List(_) | Value::Object(_))) => match value.check_size() {
+            Ok(_) => Ok(value),
+            Err(problem) => Err(EvaluationError::spent(format!("its value cannot be used: {problem}"))),
+        },
+        value => value,
+    }
 }
 
 impl<'s> Evaluation<'s> {
@@ -34,7 +55,14 @@ impl<'s> Evaluation<'s> {
 
     /// With bounds of its own, in steps and in bytes of text.
     pub(super) fn within(scope: &'s dyn Lookup, steps: u32, bytes: usize) -> Self {
-        Evaluation { scope, locals: Vec::new(), steps_left: steps, bytes_left: bytes, recent: Recent::default() }
+        Evaluation {
+            scope,
+            locals: Vec::new(),
+            steps_left: steps,
+            is_out_of_steps: false,
+            bytes_left: bytes,
+            recent: Recent::default(),
+        }
     }
 
     /// Evaluates a part that needs nothing of what is around it, inside of loops with this many variables.
@@ -87,7 +115,10 @@ impl<'s> Evaluation<'s> {
                 self.steps_left = left;
                 Ok(())
             }
-            None => Err(EvaluationError::spent(format!("the expression takes more than {MAX_STEPS} steps"))),
+            None => {
+                self.is_out_of_steps = true;
+                Err(EvaluationError::spent(format!("the expression takes more than {MAX_STEPS} steps")))
+            }
         }
     }
 
@@ -215,16 +246,6 @@ impl<'s> Evaluation<'s> {
             _ => Ok(()),
         }
     }
-}
-
-/// A value, if it can be written out. What is put together of one value again and again shares it in memory alone.
-pub(super) fn of_a_size(value: Value) -> Result<Value> {
-    if matches!(value, Value::List(_) | Value::Object(_))
-        && let Err(problem) = value.check_size()
-    {
-        return Err(EvaluationError::spent(format!("its value cannot be used: {problem}")));
-    }
-    Ok(value)
 }
 
 /// Whether a loop's step combines truths, as `all` and `exists` do.

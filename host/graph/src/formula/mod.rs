@@ -231,8 +231,7 @@ impl Formula {
     /// # Errors
     /// When it names something that is not there, combines what cannot be combined, or reaches a bound.
     pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, EvaluationError> {
-        let value = evaluate::Evaluation::new(scope).evaluate(&self.0.root);
-        value.and_then(evaluate::of_a_size).map_err(|error| self.in_context(error))
+        evaluate::evaluate(&self.0.root, scope).map_err(|error| self.in_context(error))
     }
 
     fn in_context(&self, error: EvaluationError) -> EvaluationError {

@@ -3,6 +3,7 @@ mod plain;
 mod properties;
 
 use super::{Formula, Vocabulary, root_names};
+use crate::ir::Expression;
 use crate::state::State;
 use crate::value::{Value, parse_json};
 
@@ -304,6 +305,18 @@ fn looking_at_long_texts_is_counted() {
             (result, _) => panic!("{source}: {result:?}"),
         }
     }
+}
+
+/// Each takes a million steps, and a node may have thousands of them.
+#[test]
+fn formulas_of_one_node_take_so_many_steps_together() {
+    let mut state = state();
+    state.set("orders".into(), Value::List((0..300_i64).map(Value::from).collect()));
+    let source = "orders.all(a, orders.all(b, a >= 0 && b >= 0))";
+    let formula = || Expression::Formula(Formula::compile(source, &vocabulary(true)).unwrap());
+    assert_eq!(formula().evaluate(&state), Ok(Value::Bool(true)));
+    let error = Expression::List((0..10).map(|_| formula()).collect()).evaluate(&state).unwrap_err();
+    assert!(error.to_string().contains("take more than 6000000 steps together"), "{error}");
 }
 
 /// Written out it would have gigabytes: each part is sixteen times the one within it.

@@ -6,6 +6,7 @@ use super::named::Named;
 use super::transcript::{Transcript, messages_of};
 use super::typed::json_within;
 use super::{Composed, Drawn, Rendered, Typed};
+use crate::Effort;
 use crate::braces::BraceTemplate;
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
@@ -178,6 +179,7 @@ fn too_long() -> NoValue {
 impl Expression {
     /// Evaluates against a scope.
     pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
+        let _effort = Effort::begin();
         match self {
             Expression::Value(value) => Ok(value.clone()),
             Expression::Strict(template) => Ok(Value::text(bounded(template.expand(scope)?)?)),

@@ -6,15 +6,23 @@ use super::methods::{self, Function};
 use super::node::{Node, Operator};
 use super::text::is_true;
 use super::values::{compare, equal, kind, minus, number};
+use crate::effort;
 use crate::template::Lookup;
 use crate::value::{Object, Value};
 
 /// Bytes of values that the operations of one expression look at. They take less than a second.
 const MAX_LOOKED_AT: usize = 256 << 20;
+/// Bytes that count as one step among all expressions that are evaluated together.
+const BYTES_A_STEP: usize = 128;
 
 /// The value of an expression, if it can be written out.
 pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String> {
-    let value = Evaluation { scope, left: Cell::new(MAX_LOOKED_AT) }.value(node)?;
+    let together = usize::try_from(effort::left()).map_or(usize::MAX, |left| left.saturating_mul(BYTES_A_STEP));
+    let most = together.min(MAX_LOOKED_AT);
+    let evaluation = Evaluation { scope, most, left: Cell::new(most) };
+    let value = evaluation.value(node);
+    effort::take(((most - evaluation.left.get()) / BYTES_A_STEP) as u64);
+    let value = value?;
     if matches!(value, Value::List(_) | Value::Object(_)) {
         value.check_size().map_err(|problem| format!("its value cannot be used: {problem}"))?;
     }
@@ -23,6 +31,8 @@ pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String>
 
 struct Evaluation<'s> {
     scope: &'s dyn Lookup,
+    /// How much may be looked at
+    most: usize,
     /// How much may still be looked at
     left: Cell<usize>,
 }
@@ -147,7 +157,10 @@ impl Evaluation<'_> {
     fn look_at(&self, value: &Value) -> Result<(), String> {
         let size = value.check_size().map_err(|problem| format!("a value cannot be used: {problem}"))?;
         let left = self.left.get().checked_sub(size);
-        self.left.set(left.ok_or_else(|| format!("it looks at more than {MAX_LOOKED_AT} bytes of values"))?);
+        self.left.set(left.ok_or_else(|| match self.most {
+            MAX_LOOKED_AT => format!("it looks at more than {MAX_LOOKED_AT} bytes of values"),
+            _ => "the expressions of the node look at too much together".to_owned(),
+        })?);
         Ok(())
     }
 

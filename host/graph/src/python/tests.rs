@@ -147,6 +147,25 @@ fn what_an_expression_makes_and_looks_at_has_an_end() {
     }
 }
 
+/// Each looks at two hundred megabytes.
+#[test]
+fn what_is_evaluated_together_has_an_end() {
+    let mut state = State::default();
+    state.set("long".into(), Value::from("a".repeat(8 << 20)));
+    let source = vec!["'b' in state.long"; 30].join(" or ");
+    let expression = PythonExpression::parse(&source, &[]).unwrap();
+    let evaluated = || (0..8).map(|_| expression.holds(&state)).filter(Result::is_ok).count();
+    assert_eq!(evaluated(), 8);
+    let effort = crate::Effort::begin();
+    let within = crate::Effort::begin();
+    assert!((2..4).contains(&evaluated()));
+    drop(within);
+    let error = expression.holds(&state).unwrap_err();
+    assert!(error.contains("look at too much together"), "{error}");
+    drop(effort);
+    assert_eq!(evaluated(), 8);
+}
+
 #[test]
 fn what_is_not_in_the_language_is_refused_with_its_place() {
     for (source, part) in [
