@@ -215,27 +215,27 @@ impl<'a> Names<'a> {
         match payload {
             Payload::ComponentImportSection(section) => {
                 for import in section.clone() {
-                    self.imports.push(import.map_err(invalid)?.name.name);
+                    note(&mut self.imports, "imports", import.map_err(invalid)?.name.name)?;
                 }
             }
             Payload::ComponentExportSection(section) => {
                 for export in section.clone() {
                     let export = export.map_err(invalid)?;
                     if matches!(export.kind, ComponentExternalKind::Instance | ComponentExternalKind::Func) {
-                        self.exports.push(export.name.name);
+                        note(&mut self.exports, "exports", export.name.name)?;
                     }
                 }
             }
             Payload::ImportSection(section) => {
                 for import in section.clone().into_imports() {
-                    self.imports.push(import.map_err(invalid)?.module);
+                    note(&mut self.imports, "imports", import.map_err(invalid)?.module)?;
                 }
             }
             Payload::ExportSection(section) => {
                 for export in section.clone() {
                     let export = export.map_err(invalid)?;
                     if export.kind == ExternalKind::Func {
-                        self.exports.push(export.name);
+                        note(&mut self.exports, "exports", export.name)?;
                     }
                 }
             }
@@ -247,8 +247,7 @@ impl<'a> Names<'a> {
             }
             _ => {}
         }
-        limit("imports", self.imports.len() as u64, MAX_NAMES as u64 * 10)?;
-        limit("exports", self.exports.len() as u64, MAX_NAMES as u64 * 10)
+        Ok(())
     }
 
     fn component(self) -> Result<Shape<'a>, InspectError> {
@@ -280,6 +279,12 @@ impl<'a> Names<'a> {
         }
         Ok(Shape::Preview1Command)
     }
+}
+
+/// Takes a name. A section may have millions of them in a few bytes each.
+fn note<'a>(names: &mut Vec<&'a str>, what: &'static str, name: &'a str) -> Result<(), InspectError> {
+    names.push(name);
+    limit(what, names.len() as u64, MAX_NAMES as u64 * 10)
 }
 
 /// A name of the guest's, safe to show.
@@ -356,6 +361,16 @@ mod tests {
             assert!(message.contains(expected), "`{expected}` is not in `{message}`");
             assert_eq!(message.lines().count(), 1, "{message}");
         }
+    }
+
+    #[test]
+    fn attack_59_names_are_counted_while_they_are_read() {
+        // It says that it has twenty thousand imports, and has half of them.
+        let imports = [&[0xa0, 0x9c, 0x01][..], &b"\x01a\x01a\0\0".repeat(10_001)].concat();
+        let seven = |from: usize| (imports.len() >> from) as u8 & 0x7f;
+        let size = [seven(0) | 0x80, seven(7) | 0x80, seven(14)];
+        let module = [&b"\0asm\x01\0\0\0\x02"[..], &size, &imports].concat();
+        assert!(message(&module).contains("it has 10001 imports"), "{}", message(&module));
     }
 
     #[test]
