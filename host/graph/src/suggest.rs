@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::{searching, types};
+use crate::{formula, searching, types};
 
 /// Bytes of the longest word that is compared. Comparing takes time and memory by the product of both lengths, and nobody mistypes
 /// a word that is longer.
@@ -39,6 +39,7 @@ impl Courtesy {
         LEFT.set(Some(before.unwrap_or(MOST_LETTERS_OF_A_FILE)));
         searching::begin_file();
         types::begin_file();
+        formula::begin_file();
         Courtesy { before, here: PhantomData }
     }
 }
@@ -49,6 +50,7 @@ impl Drop for Courtesy {
             LEFT.set(None);
             searching::end_file();
             types::end_file();
+            formula::end_file();
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::value::{Key, Value};
 pub use check::{Checked, Doubt, Reason, Wanted};
 use functions::Function;
 pub use parse::{RootName, root_names};
+pub(crate) use parse::{begin_file, end_file};
 pub use plain::{Membership, Place, Plain, Step};
 pub use types::ValueType;
 

@@ -1,5 +1,6 @@
 //! From text to the tree of the `cel` crate, with places in the text.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -33,6 +34,32 @@ const STACK: usize = 64 << 20;
 const MAX_MARKS: usize = 2_000;
 /// As many cannot make a tree that is too deep for any stack, so most expressions need no stack of their own.
 const FEW_MARKS: usize = 8;
+/// How many all expressions of a file may have, each at least a few, and counted again when it is read again: reading takes some
+/// thirty microseconds for each.
+const OF_A_FILE: usize = 400_000;
+
+thread_local! {
+    /// How many are left for the file that this thread reads
+    static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// From now on, the expressions that this thread reads are those of one file.
+pub(crate) fn begin_file() {
+    LEFT.set(Some(LEFT.get().unwrap_or(OF_A_FILE)));
+}
+
+/// The file is read.
+pub(crate) fn end_file() {
+    LEFT.set(None);
+}
+
+/// Takes note of an expression with so many marks; whether it may be read.
+fn takes(marks: usize) -> bool {
+    let Some(left) = LEFT.get() else { return true };
+    let rest = left.checked_sub(marks.max(FEW_MARKS));
+    LEFT.set(Some(rest.unwrap_or(0)));
+    rest.is_some()
+}
 
 /// Parses a text and gives the tree to `work`, on a stack that is deep enough for both.
 pub(super) fn with_parsed<T: Send>(
@@ -41,6 +68,10 @@ pub(super) fn with_parsed<T: Send>(
 ) -> Result<T, FormulaError> {
     let whole = |message: String| FormulaError { message, range: 0..source.len(), help: None };
     let marks = marks(source);
+    if !takes(marks) {
+        let message = format!("the expressions of the file have more than {OF_A_FILE} operators, brackets and dots");
+        return Err(whole(message));
+    }
     if marks <= FEW_MARKS {
         return parse(source).map(|(tree, offsets)| work(&tree, &offsets));
     }

@@ -307,6 +307,24 @@ fn looking_at_long_texts_is_counted() {
     }
 }
 
+/// Each takes an eighth of a second to be read, and a file may have four thousand of them.
+#[test]
+fn expressions_of_one_file_have_so_many_marks_together() {
+    let long = format!("[{}n]", "n,".repeat(1_990));
+    let short = || evaluate("n + 1", true);
+    let _courtesy = crate::Courtesy::for_a_file();
+    assert_eq!(short(), "4");
+    // Too long to be read, they count all the same.
+    let too_long = format!("[{}n]", "n,".repeat(150_000));
+    for _ in 0..2 {
+        assert!(evaluate(&too_long, true).contains("2000 operators"));
+    }
+    let refused = evaluate(&too_long, true);
+    assert!(refused.contains("of the file have more than 400000"), "{}", &refused[refused.len() - 200..]);
+    assert!(evaluate(&long, true).contains("of the file have more than 400000"));
+    assert!(short().contains("of the file have more than 400000"));
+}
+
 /// Each takes a million steps, and a node may have thousands of them.
 #[test]
 fn formulas_of_one_node_take_so_many_steps_together() {
