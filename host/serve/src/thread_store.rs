@@ -66,17 +66,26 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
-    /// Adds to what is said about a thread. None if there is no such thread.
-    pub(crate) fn change_thread(&self, id: &str, metadata: &Object) -> Result<Option<Thread>, StoreError> {
+    /// Adds to what is said about a thread, unless all of it together is refused. None if there is no such thread.
+    pub(crate) fn change_thread<E>(
+        &self,
+        id: &str,
+        metadata: &Object,
+        check: impl FnOnce(&Object) -> Result<(), E>,
+    ) -> Result<Option<Result<Thread, E>>, StoreError> {
         self.with(|connection| {
             let Some(mut thread) = find(connection, id)? else { return Ok(None) };
             thread.metadata.extend(metadata.clone());
+            // Others add to it at the same time, and do not come in between here.
+            if let Err(refused) = check(&thread.metadata) {
+                return Ok(Some(Err(refused)));
+            }
             thread.updated = SystemTime::now();
             let text = Value::Object(thread.metadata.clone()).to_string();
             connection
                 .prepare_cached("UPDATE threads SET metadata = ?2, updated = ?3 WHERE id = ?1")?
                 .execute(params![id, text, microseconds(thread.updated)])?;
-            Ok(Some(thread))
+            Ok(Some(Ok(thread)))
         })
     }
 
@@ -183,13 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_refused_together_is_not_added() {
+        let store = Store::open(None).expect("opened");
+        let (before, more) = (object(serde_json::json!({ "a": 1 })), object(serde_json::json!({ "b": 2 })));
+        store.create_thread("t", &before).expect("made");
+        let changed = store.change_thread("t", &more, |all| Err::<(), usize>(all.len())).expect("read");
+        assert_eq!(changed, Some(Err(2)), "it is looked at with what is there already");
+        assert_eq!(store.thread("t").expect("read").map(|thread| thread.metadata), Some(before));
+    }
+
+    #[test]
     fn threads_are_found_in_the_order_that_is_wanted() {
         let store = Store::open(None).expect("opened");
         let about = object(serde_json::json!({ "who": "me" }));
         for (id, metadata) in [("b", &about), ("a", &Object::new()), ("c", &about)] {
             store.create_thread(id, metadata).expect("made");
         }
-        store.change_thread("b", &Object::new()).expect("changed");
+        store.change_thread("b", &Object::new(), |_| Ok::<(), ()>(())).expect("changed");
         let ids = |query: ThreadQuery| store.thread_ids(&ThreadQuery { limit: 9, ..query }).expect("read");
         assert_eq!(ids(ThreadQuery::default()), ["c", "a", "b"]);
         assert_eq!(ids(ThreadQuery { ascending: true, ..ThreadQuery::default() }), ["b", "a", "c"]);

@@ -127,10 +127,8 @@ async fn change(
     Path(id): Path<String>,
     extract::Json(patch): extract::Json<ThreadPatch>,
 ) -> Result<Json<ThreadView>, Problem> {
-    let mut metadata = find(&server, &id)?.metadata;
-    metadata.extend(patch.metadata.clone());
-    check_metadata(&metadata)?;
-    let thread = server.store().change_thread(&id, &patch.metadata)?.ok_or_else(|| no_thread(&id))?;
+    let changed = server.store().change_thread(&id, &patch.metadata, check_metadata)?;
+    let thread = changed.ok_or_else(|| no_thread(&id))??;
     Ok(Json(view(&server, thread).await?))
 }
 
