@@ -11,6 +11,7 @@ mod checkpoints;
 mod commit;
 mod elsewhere;
 mod entries;
+mod in_place;
 mod migrate;
 mod opening;
 mod owner;

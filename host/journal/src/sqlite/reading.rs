@@ -12,7 +12,8 @@ use crate::store::JournalError;
 
 /// Connections that are kept for the next reader.
 const MOST_KEPT: usize = 8;
-/// What is read where it is asked for, in entries or runs: that takes less than a millisecond. More of them are read on a thread for that.
+/// What is read where it is asked for, in entries or runs: that takes less than a millisecond if they are short. More of them are read on a thread for
+/// that.
 pub(super) const SHORT: usize = 256;
 
 /// Connections that nobody reads with at the moment.
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!((both.0, both.1.expect("read")), (0, 0));
     }
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_long_run_is_read_like_any_other() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store(&folder);
@@ -120,6 +121,13 @@ mod tests {
         writer.append((0..many).map(|_| fired()).collect()).await.expect("added");
         let run = writer.run().clone();
         assert_eq!(store.history(&run).await.expect("read").whole().expect("whole").len(), many + 1);
+        // So is one whose entries are long.
+        let long = store.create(&header, None).await.expect("created");
+        let fired = |bytes: usize| Entry::of_run(Fact::TimerFired { node: "n".repeat(bytes) });
+        let entries: Vec<Entry> = [400_000, 10, 700_000, 2_000_000, 10].into_iter().map(fired).collect();
+        long.append(entries.clone()).await.expect("added");
+        assert_eq!(store.history(long.run()).await.expect("read").whole().expect("whole")[1..], entries);
+        assert_eq!(store.entries(long.run(), 1, 10).await.expect("read").entries.len(), 5);
         for (after, limit, found) in [(0, 2 * many, many + 1), (0, 10, 10), (many as u64, 2 * many, 1)] {
             assert_eq!(store.entries(&run, after, limit).await.expect("read").entries.len(), found, "{after} {limit}");
         }

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Rows, params};
 
+use super::in_place::in_place;
 use crate::encode::{decode, encode};
 use crate::entry::{Entry, Fact};
 use crate::ids::{EntryPath, RunId};
@@ -12,6 +13,10 @@ use crate::store::{History, JournalError, NumberedEntry, RunSummary};
 
 /// How much of a result is kept in the index, in characters.
 pub(super) const OUTCOME: usize = 200;
+
+/// Bytes of entries that are taken apart where they are asked for, which takes some milliseconds. An entry may have megabytes: other tasks of a thread do
+/// not wait until further ones are.
+const SHORT_BYTES: usize = 1 << 20;
 
 /// An entry as it is stored.
 pub(super) struct EntryRow {
@@ -118,7 +123,8 @@ pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusq
         "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 ORDER BY number",
     )?;
     let mut rows = statement.query([number])?;
-    while let Some(read) = read_next(&mut rows, &tail)? {
+    let mut bytes = 0;
+    while let Some(read) = read_next(&mut rows, &tail, &mut bytes)? {
         match read {
             Ok(Read { entry, worked, tail: next, .. }) => {
                 tail = next;
@@ -144,10 +150,14 @@ struct Read {
     tail: Tail,
 }
 
-/// The next entry of a run, or what is wrong with it or with the part of the file that has it.
-fn read_next(rows: &mut Rows<'_>, tail: &Tail) -> rusqlite::Result<Option<Result<Read, String>>> {
+/// The next entry of a run, or what is wrong with it or with the part of the file that has it. `bytes` is how many were taken apart so far.
+fn read_next(rows: &mut Rows<'_>, tail: &Tail, bytes: &mut usize) -> rusqlite::Result<Option<Result<Read, String>>> {
     match rows.next() {
-        Ok(row) => Ok(row.map(|row| entry(row, tail))),
+        Ok(None) => Ok(None),
+        Ok(Some(row)) => {
+            *bytes += row.get_ref(3).ok().and_then(|body| body.as_bytes().ok()).map_or(0, <[u8]>::len);
+            Ok(Some(if *bytes > SHORT_BYTES { in_place(|| entry(row, tail)) } else { entry(row, tail) }))
+        }
         Err(error) if is_damage(&error) => Ok(Some(Err(format!("it cannot be read: {error}")))),
         Err(error) => Err(error),
     }
@@ -175,7 +185,8 @@ pub(super) fn page(
     )?;
     let mut rows = statement.query((number, begin, i64::try_from(limit).unwrap_or(i64::MAX)))?;
     let mut entries = Vec::new();
-    while let Some(read) = read_next(&mut rows, &tail)? {
+    let mut bytes = 0;
+    while let Some(read) = read_next(&mut rows, &tail, &mut bytes)? {
         match read {
             Ok(Read { entry, at, tail: next, .. }) => {
                 tail = next;
