@@ -39,6 +39,7 @@ mod post;
 mod problem;
 mod quota;
 mod replies;
+mod rfc3339;
 mod role;
 mod rules;
 mod runs;

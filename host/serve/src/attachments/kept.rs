@@ -7,8 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::reference::Digest;
+use crate::rfc3339;
 use crate::store::{Store, StoreError, microseconds, time};
-use crate::view;
 
 /// Attachments that the server keeps.
 pub(crate) const MOST_KEPT: i64 = 10_000;
@@ -229,7 +229,7 @@ fn found(connection: &Connection, digest: &Digest) -> rusqlite::Result<Attachmen
             name: row.get(3)?,
             media_type: row.get(2)?,
             bytes: u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0),
-            created_at: view::time(time(row.get(1)?)),
+            created_at: rfc3339::time(time(row.get(1)?)),
         })
     })
 }
