@@ -32,6 +32,16 @@ fn every_kind_of_bad_input_is_explained() {
 }
 
 #[test]
+fn an_answer_that_a_map_collects_is_used() {
+    let text = "name: poems\nversion: \"1.0\"\nstart: each\ninitial_state: { words: [rain] }\nnodes:\n  \
+                each: { type: map, over: \"{{words}}\", as: word, branch: write, collect_into: poems, next: done }\n  \
+                write: { type: llm, prompt: \"About {{word}}\" }\n  done: { type: end, output: \"{{poems}}\" }\n";
+    let loaded = loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text: text.into() }), &Fake);
+    assert_eq!(render(&loaded.diagnostics, false), "");
+    assert!(loaded.graph.is_some());
+}
+
+#[test]
 fn a_file_that_is_too_large_is_not_read() {
     let text = format!("name: {}", "x".repeat(hotcell_dialects::document::MAX_BYTES));
     let loaded = loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text }), &Fake);

@@ -11,15 +11,30 @@ use crate::document::SourceText;
 
 /// Models that are paid for answers which nothing reads.
 pub(super) fn unread(check: &Check<'_>) {
-    for node in check.nodes() {
+    let collected = collected(check);
+    for (index, node) in check.nodes().iter().enumerate() {
         let Body::Llm(llm) = &node.body else { continue };
         // One with tools may be there for what it does with them.
-        if node.updates.is_empty() && llm.output_schema.is_none() && llm.tools.is_empty() {
+        let is_kept = !node.updates.is_empty() || llm.output_schema.is_some() || collected[index];
+        if !is_kept && llm.tools.is_empty() {
             let message = format!("the model's answer is never used at node `{}`", node.id.value);
             let help = "keep it with `state_updates`, for instance `answer: \"{{output}}\"`";
             check.reader.report(check.warning(node, message, &node.id.span).help(help));
         }
     }
+}
+
+/// Which nodes give their answer to a map, without any `state_updates`.
+fn collected(check: &Check<'_>) -> Vec<bool> {
+    let mut collected = vec![false; check.nodes().len()];
+    for node in check.nodes() {
+        if let Body::Map(map) = &node.body
+            && map.output_key() == "output"
+        {
+            check.branch_of(map).into_iter().for_each(|member| collected[member] = true);
+        }
+    }
+    collected
 }
 
 /// Models without a fallback whose answer is the result of the graph: when they fail, the result is the error.
