@@ -28,6 +28,7 @@ use crate::remote::Remote;
 use crate::surroundings::Surroundings;
 
 pub use names::Style;
+use references::Scope;
 use schema::{Agent, Source};
 
 /// What a file gives.
@@ -95,6 +96,7 @@ fn read_and_lower(document: &Document, choice: Choice<'_>, surroundings: &dyn Su
         let style = names::style(&source, &reader);
         loaded.style = style.unwrap_or_default();
         loaded.agents = source.agents.iter().map(|agent| Arc::clone(&agent.name.value)).collect();
+        Scope { source: &source, reader: &reader }.check_default_llm();
         let chosen = choose(&source, choice, &reader).map(|agent| &agent.name.value);
         // The other agents of the file are checked as well.
         for agent in source.agents.iter().filter(|_| style.is_some()) {

@@ -6,7 +6,7 @@ use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::ir::{Callable, SkillTool};
 use hotcell_graph::{Key, closest};
 
-use super::schema::{CallLlm, Declared, Node, Reference, Source, SubAgentTools};
+use super::schema::{Body, CallLlm, Declared, Llm, Node, Reference, Source, SubAgentTools};
 use crate::document::{self, Kind, Reader};
 
 /// The declarations that references are resolved in.
@@ -16,14 +16,16 @@ pub(super) struct Scope<'a, 'r, 'd> {
 }
 
 impl Scope<'_, '_, '_> {
-    fn report(&self, node: &Node, reference: &Reference, message: String, help: String) {
-        self.reader.report(Diagnostic::error(message).at(&reference.id.span).node(&*node.name).help(help));
+    fn report(&self, node: Option<&Node>, reference: &Reference, message: String, help: String) {
+        let mut error = Diagnostic::error(message).at(&reference.id.span).help(help);
+        error.node = node.map(|node| node.name.to_string());
+        self.reader.report(error);
     }
 
-    /// Finds what a reference means among what is declared, version included.
+    /// Finds what a reference, of a node or of the file, means among what is declared, version included.
     fn find<'s, T>(
         &self,
-        node: &Node,
+        node: Option<&Node>,
         reference: &Reference,
         (what, section): (&str, &str),
         all: &'s [T],
@@ -76,14 +78,27 @@ impl Scope<'_, '_, '_> {
             self.reader.report(error.at(&node.name.span).node(&*node.name).help("set one of them"));
             return None;
         };
-        let llm = self.find(node, reference, ("LLM", "llms"), &self.source.llms, |llm| &llm.declared)?;
+        let llm = self.llm(Some(node), reference)?;
         Some(format!("{}:{}", llm.provider, llm.model))
+    }
+
+    fn llm(&self, node: Option<&Node>, reference: &Reference) -> Option<&Llm> {
+        self.find(node, reference, ("LLM", "llms"), &self.source.llms, |llm| &llm.declared)
+    }
+
+    /// Looks whether the model of nodes that name none is declared. Where a node needs it, that is said of the node.
+    pub(super) fn check_default_llm(&self) {
+        let Some(reference) = &self.source.default_llm else { return };
+        let needs_it = |node: &Node| matches!(&node.body, Body::CallLlm(call) if call.llm.is_none());
+        if !self.source.agents.iter().flat_map(|agent| &agent.nodes).any(needs_it) {
+            self.llm(None, reference);
+        }
     }
 
     /// The agent that a `call_agent` node calls.
     pub(super) fn sub_agent(&self, node: &Node, reference: &Reference) -> Option<Key> {
-        let found =
-            self.find(node, reference, ("sub-agent", "sub_agents"), &self.source.sub_agents, |agent| &agent.declared)?;
+        let all = &self.source.sub_agents;
+        let found = self.find(Some(node), reference, ("sub-agent", "sub_agents"), all, |agent| &agent.declared)?;
         Some(Arc::clone(&found.declared.id.value))
     }
 
@@ -172,7 +187,7 @@ impl Scope<'_, '_, '_> {
                 return Some(agent_tool(Arc::clone(&agent.declared.id.value)));
             }
         }
-        let tool = self.find(node, reference, ("tool", "tools"), &self.source.tools, |tool| &tool.declared)?;
+        let tool = self.find(Some(node), reference, ("tool", "tools"), &self.source.tools, |tool| &tool.declared)?;
         Some(Callable::Tool(tool.name.clone()))
     }
 }
