@@ -297,8 +297,18 @@ fn number(value: f64) -> Result<Value> {
     Number::from_f64(value).map(Value::Number).ok_or_else(|| EvaluationError::new("the number is not finite"))
 }
 
-/// Whether two values are the same. What may be is compared part by part.
+/// Whether two values are the same. What may be is compared part by part. A message is compared with a text by its own, as it is
+/// joined with one.
 fn same(evaluation: &mut Evaluation<'_>, one: &Value, other: &Value) -> Result<bool> {
+    if let (Value::Text(_), Value::Object(_)) | (Value::Object(_), Value::Text(_)) = (one, other) {
+        return match (conversation::as_text(one), conversation::as_text(other)) {
+            (Some(one), Some(other)) if one.len() == other.len() => {
+                evaluation.step(one.len() / BYTES_A_STEP)?;
+                Ok(one == other)
+            }
+            _ => Ok(false),
+        };
+    }
     let may_be = match (one, other) {
         (Value::Text(one), Value::Text(other)) => one.len() == other.len(),
         (Value::List(one), Value::List(other)) => one.len() == other.len(),
