@@ -33,6 +33,24 @@ pub(super) fn inside_the_folder(check: &Check<'_>) {
     }
 }
 
+/// A knowledge base is written beside the graph, so what its file is called counts whatever `validate_before_run` says.
+pub(super) fn knowledge_files(check: &Check<'_>) {
+    for node in check.nodes().iter().filter(|node| matches!(node.body, Body::Rag(_))) {
+        if let Some(message) = unfit_for_a_file(&node.id.value) {
+            let help = "rename the node: its knowledge base is stored as `<node id>.yaml`";
+            check.reader.report(check.error(node, message, &node.id.span).help(help));
+        }
+    }
+}
+
+/// Why the file of a knowledge base cannot be called by this id of a node.
+fn unfit_for_a_file(id: &str) -> Option<String> {
+    if matches!(id.to_lowercase().as_str(), "graph" | "config") {
+        return Some(format!("the knowledge base of node `{id}` would overwrite `{id}.yaml`"));
+    }
+    id.contains(['/', '\\', '\0']).then(|| format!("the id `{id}` of a `rag` node cannot be a file name"))
+}
+
 fn outside(check: &Check<'_>, node: &Node, path: &str, span: &Span) {
     let message = format!("the path `{path}` of node `{}` leaves the agent's folder", node.id.value);
     let help = "name a file below the folder of this file, relative to it";
@@ -91,15 +109,7 @@ pub(super) fn knowledge(check: &Check<'_>) {
     for (index, node) in check.nodes().iter().enumerate() {
         let Body::Rag(rag) = &node.body else { continue };
         let id = &*node.id.value;
-        let file_name_is_taken = matches!(id.to_lowercase().as_str(), "graph" | "config");
-        if file_name_is_taken || id.contains(['/', '\\', '\0']) {
-            let message = if file_name_is_taken {
-                format!("the knowledge base of node `{id}` would overwrite `{id}.yaml`")
-            } else {
-                format!("the id `{id}` of a `rag` node cannot be a file name")
-            };
-            let help = "rename the node: its knowledge base is stored as `<node id>.yaml`";
-            check.reader.report(check.error(node, message, &node.id.span).help(help));
+        if unfit_for_a_file(id).is_some() {
             continue;
         }
         if let (Some(span), true) = (&rag.documents_span, rag.documents.is_empty()) {

@@ -48,6 +48,7 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
     flow::start(&check);
     map::size(&check);
     files::inside_the_folder(&check);
+    files::knowledge_files(&check);
     edges::fallbacks_of_agents(&check);
     if source.settings.validate_before_run {
         edges::targets_exist(&check);
