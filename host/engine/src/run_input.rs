@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::ir::Graph;
+use hotcell_graph::value::Number;
 use hotcell_graph::{Key, Object, State, Value, closest};
 use hotcell_journal::Write;
 
@@ -161,6 +162,16 @@ pub(crate) fn check_variables(graph: &Graph, given: &RunInput) -> Result<Arc<[(K
     if missing.is_empty() { Ok(values.into()) } else { Err(RunError::MissingVariables(missing)) }
 }
 
+/// A value that the caller gives: JSON may have a whole number where a fraction is as good.
+fn as_declared(graph: &Graph, key: &Key, value: &Value) -> Value {
+    match value {
+        Value::Number(number) if graph.floats.contains(key) => {
+            Number::from_f64(number.to_f64()).map_or_else(|| value.clone(), Value::Number)
+        }
+        value => value.clone(),
+    }
+}
+
 /// The state before the first node: values of variables, then the graph's own, then what the caller gave.
 pub(crate) fn initial_state(graph: &Graph, given: &RunInput) -> Result<State, WriteError> {
     let mut state = State::default();
@@ -179,7 +190,7 @@ pub(crate) fn initial_state(graph: &Graph, given: &RunInput) -> Result<State, Wr
         state.set(key.clone(), value.clone());
     }
     for (key, value) in given.state.iter() {
-        apply(graph, &mut state, &Write { key: key.clone(), value: value.clone() })?;
+        apply(graph, &mut state, &Write { key: key.clone(), value: as_declared(graph, key, value) })?;
     }
     if let (Some(key), Some(text)) = (&graph.input_key, &given.input) {
         state.set(key.clone(), text.as_str().into());

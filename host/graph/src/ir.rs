@@ -101,6 +101,8 @@ pub struct Graph {
     pub optional: Vec<Key>,
     /// Whether a caller may give first values of any key
     pub is_open: bool,
+    /// The keys whose first values are floating point numbers also where the caller writes an integer
+    pub floats: Vec<Key>,
     /// A JSON schema that structured input has to fit: values of the state, or a text that is a JSON object
     pub input_schema: Option<Value>,
     /// Where the reason of a failure is written when the run goes on after it
@@ -188,6 +190,7 @@ impl Graph {
             open_state: Vec::new(),
             optional: Vec::new(),
             is_open: false,
+            floats: Vec::new(),
             input_schema: None,
             failure_record: FailureRecord::default(),
             skills: None,

@@ -100,7 +100,9 @@ impl Lowering<'_, '_, '_> {
         }
         let mut graph = Graph::new(&*agent.name.value, nodes, &start?.node)?;
         graph.initial_state = agent.fields.iter().filter_map(initial).collect();
-        graph.open_state = agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
+        let names = |field: &super::schema::Field| Arc::clone(&field.name.value);
+        graph.open_state = agent.fields.iter().map(names).collect();
+        graph.floats = agent.fields.iter().filter(|field| field.is_float).map(names).collect();
         if agent.has_conversation() {
             graph.conversation = Some(MESSAGES.into());
             graph.reducers.insert(MESSAGES.into(), Reducer::Converse);

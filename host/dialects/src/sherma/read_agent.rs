@@ -119,7 +119,8 @@ fn state<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Vec<Field> {
                 reader.report(error.related(&first, "first here").help("remove one of them"));
             }
             let default = default.and_then(|node| default_of(&fields, &name, &kind, node));
-            found.push(Field { is_list: &*kind == "list", holds: holds(&kind), name, default });
+            let (is_list, is_float) = (&*kind == "list", &*kind == "float");
+            found.push(Field { is_list, is_float, holds: holds(&kind), name, default });
         }
         fields.finish(|_| None);
     }

@@ -78,6 +78,7 @@ pub(super) struct Agent {
 pub(super) struct Field {
     pub(super) name: SourceText,
     pub(super) is_list: bool,
+    pub(super) is_float: bool,
     /// What it is declared to hold
     pub(super) holds: ValueType,
     pub(super) default: Option<Value>,

@@ -90,6 +90,7 @@ fn a_node_with_tools_gets_a_tool_node() {
     assert_eq!(**then, Next::To(vec![graph.find("work_tools").unwrap()]));
     assert_eq!(otherwise.targets(), [graph.find("note").unwrap(), graph.find("__end__").unwrap()]);
     assert_eq!(graph.initial_state.iter().map(|(_, value)| value.to_json()).collect::<Vec<_>>(), ["[]", "1.0"]);
+    assert_eq!(graph.floats.iter().map(|key| &**key).collect::<Vec<_>>(), ["n"]);
 }
 
 #[test]
