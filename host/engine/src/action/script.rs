@@ -74,8 +74,8 @@ pub(super) async fn perform(
         Ok(Value::Object(object)) => object,
         Ok(other) => {
             return Err(Interruption::Failed(format!(
-                "script `{file}` has to print one JSON object, but printed a {}: {}",
-                other.kind(),
+                "script `{file}` has to print one JSON object, but printed {}: {}",
+                other.a_kind(),
                 shorten(&text)
             )));
         }

@@ -244,8 +244,9 @@ async fn attack_72_json_that_is_broken_deep_or_ambiguous_fails_the_node_or_means
 
 #[tokio::test]
 async fn what_a_script_prints_is_checked() {
-    let cases: [(crate::common::ScriptBehaviour, &str); 7] = [
-        (|_| Ok("[1]".into()), "printed a list"),
+    let cases: [(crate::common::ScriptBehaviour, &str); 8] = [
+        (|_| Ok("[1]".into()), "printed a list: [1]"),
+        (|_| Ok("null\n".into()), "printed null: null"),
         (|_| Ok("log\n{}".into()), "and nothing else"),
         (|_| Ok(" \n".into()), "produced no output"),
         (|_| Ok(r#"{"_next":2}"#.into()), "`_next` has to be the id of a node as text, not 2"),
