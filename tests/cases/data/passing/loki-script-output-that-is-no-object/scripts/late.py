@@ -1,0 +1,2 @@
+print('{"a": 3}', flush=True)
+raise RuntimeError("after the output")
