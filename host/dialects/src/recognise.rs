@@ -45,7 +45,8 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
         return Some(Dialect::Sherma);
     }
     let of_agents = ["memory", "loop_policy", "output_schema", "constraints"];
-    if has("system_prompt") || (has("name") && of_agents.iter().any(|key| has(key))) {
+    let is_plain = || has("model") && has("tools");
+    if has("system_prompt") || (has("name") && (of_agents.iter().any(|key| has(key)) || is_plain())) {
         return Some(Dialect::AgentLoom);
     }
     // A list of components, or one whose top lacks all of the keys, is told so.
@@ -54,7 +55,7 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
 }
 
 /// Keys by which a language is recognised.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
     "component_type",
     "agentspec_version",
     "$component_ref",
@@ -64,6 +65,8 @@ const KEYS: [&str; 15] = [
     "steps",
     "nodes",
     "name",
+    "model",
+    "tools",
     "start",
     "system_prompt",
     "memory",
@@ -204,6 +207,7 @@ mod tests {
             ("x.json", r#"{"name": "x", "steps": []}"#),
             ("agents/a.yaml", "name: x\nsystem_prompt: |\n  nodes: 1\n"),
             ("a.yaml", "name: x\nloop_policy: {max_iterations: 1}\n"),
+            ("a.yaml", "name: x\nmodel: gpt-4o\ntools: [add]\n"),
         ] {
             assert_eq!(recognise(name, text), Some(Dialect::AgentLoom), "{text}");
         }
@@ -216,6 +220,7 @@ mod tests {
         }
         for (name, text) in [
             ("agent.yaml", "name: x\n"),
+            ("agent.yaml", "name: x\ntools: [add]\n"),
             ("mygraph.yaml", "steps:\n  start: a\n  nodes: b\n"),
             ("x.yaml", "nodes: []\nstartup: 1\n"),
             ("x.json", r#"{"nodes": [], "text": "agentspec_version: {"}"#),
