@@ -120,7 +120,11 @@ async fn fit(
     match (schema.read(&text), &contract.graph) {
         (Ok(value), _) => Ok(value),
         (Err(_), Some(graph)) => steps::extract(turn, graph, text, state).await,
-        (Err(problem), None) => Err(Interruption::Failed(format!("the reply does not fit `output_schema`: {problem}"))),
+        (Err(problem), None) => {
+            // What has to fit at once gets no second try.
+            turn.give_up();
+            Err(Interruption::Failed(format!("the reply does not fit `output_schema`: {problem}")))
+        }
     }
 }
 
