@@ -125,6 +125,8 @@ pub(crate) struct Acting {
     pub(crate) state: SharedState,
     /// Whether its steps came to something after which no other attempt at the node helps
     pub(crate) gave_up: AtomicBool,
+    /// Whether a model refused for good what one of its steps asked
+    pub(crate) rebuffed: AtomicBool,
 }
 
 impl RunContext {

@@ -75,7 +75,7 @@ pub(crate) fn drive_part(context: Arc<RunContext>, state: State) -> BoxFuture<'s
             Err(error) => Err(error),
         };
         let (is_refused, failure_kind) = (drive.is_refused, drive.failure_kind.take());
-        Part { result, is_refused, failure_kind, used: drive.used() }
+        Part { result, is_refused, failure_kind, rebuffed: drive.rebuffed, used: drive.used() }
     })
 }
 
@@ -103,6 +103,8 @@ pub(crate) struct Drive {
     is_refused: bool,
     /// What kind of failure it failed with
     failure_kind: Option<String>,
+    /// Whether a model refused for good what one of its nodes asked, and nothing was made of that
+    rebuffed: bool,
     /// Nodes of this graph that failed and after which it went on, with what they said
     failed: Vec<(String, String)>,
     /// Whether somebody wants it to rest when the nodes that run are done
@@ -129,6 +131,7 @@ impl Drive {
             account: Account::default(),
             is_refused: false,
             failure_kind: None,
+            rebuffed: false,
             failed: Vec::new(),
             is_pausing: false,
             worked: Duration::ZERO,

@@ -132,6 +132,8 @@ pub(crate) struct Part {
     pub(crate) is_refused: bool,
     /// What kind of failure it failed with, where the graph tells kinds apart
     pub(crate) failure_kind: Option<String>,
+    /// Whether a model refused for good what one of its nodes asked
+    pub(crate) rebuffed: bool,
     /// Who used what for it
     pub(crate) used: Account,
 }

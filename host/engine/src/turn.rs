@@ -48,6 +48,8 @@ pub(crate) struct NodeTurn {
     pub(crate) idle: Option<Arc<Idle>>,
     /// Whether no other attempt at it would help
     pub(crate) gave_up: bool,
+    /// Whether a model refused it for good: whoever runs the graph around it again is refused again
+    pub(crate) rebuffed: bool,
     /// Whether it took longer than it may
     pub(crate) timed_out: bool,
     /// What kind of failure it failed with, where the graph tells kinds apart
@@ -74,6 +76,7 @@ impl NodeTurn {
             shown: Vec::new(),
             idle: None,
             gave_up: false,
+            rebuffed: false,
             timed_out: false,
             failure_kind: None,
             notes: Notes::default(),
@@ -86,6 +89,15 @@ impl NodeTurn {
         self.gave_up = true;
         if let Some(acting) = &self.context.acting {
             acting.gave_up.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note that a model refused what the node asks for good, and gives up.
+    pub(crate) fn be_rebuffed(&mut self) {
+        self.give_up();
+        self.rebuffed = true;
+        if let Some(acting) = &self.context.acting {
+            acting.rebuffed.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }
 

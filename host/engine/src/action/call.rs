@@ -55,6 +55,7 @@ pub(super) struct Ended {
     said: List,
     pub(super) account: Account,
     failure_kind: Option<String>,
+    rebuffed: bool,
     state: State,
 }
 
@@ -285,6 +286,9 @@ async fn call_graph(
         Err(stop) => {
             turn.shown = said(ended.said);
             turn.failure_kind = ended.failure_kind;
+            if ended.rebuffed {
+                turn.be_rebuffed();
+            }
             return Err(stop);
         }
     };
@@ -325,12 +329,14 @@ pub(super) async fn run(caller: Arc<RunContext>, part: CalledGraph) -> Ended {
     if caller.depth >= MAX_DEPTH {
         let reason = format!("graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper");
         let (said, account, state) = (List::default(), Account::default(), State::default());
-        return Ended { result: Err(Interruption::Failed(reason)), said, account, failure_kind: None, state };
+        let result = Err(Interruption::Failed(reason));
+        return Ended { result, said, account, failure_kind: None, rebuffed: false, state };
     }
-    let Driven { result, failure_kind, state, account } = drive(prepare(&caller, &part), part.state.clone()).await;
+    let Driven { result, failure_kind, rebuffed, state, account } =
+        drive(prepare(&caller, &part), part.state.clone()).await;
     let said = said(&part, &state);
     let result = result.map(|_| given(part.graph.results.as_ref(), &state, said.clone()));
-    Ended { result, said, account, failure_kind, state }
+    Ended { result, said, account, failure_kind, rebuffed, state }
 }
 
 /// What a graph is run with.

@@ -200,6 +200,7 @@ async fn request(
             number: question.number,
             time: action.retry.time,
         };
+        let mut is_refused = false;
         let (error, worth_it, status) = match ask(turn, asked).await {
             Ok(reply) if action.needs_text && is_empty(&reply) => (NO_OUTPUT.to_owned(), true, None),
             Ok(mut reply) => {
@@ -210,6 +211,7 @@ async fn request(
             }
             Err(Unanswered::Stopped(stop)) => return Err(stop),
             Err(Unanswered::Refused(error)) => {
+                is_refused = true;
                 let status = match &error {
                     ModelError::Status { status, .. } => Some(*status),
                     _ => None,
@@ -225,8 +227,11 @@ async fn request(
             settings = models[model].or(&defaults);
             first_attempt = turn.attempts + 1;
         } else {
-            // It was tried as often as it may be.
-            turn.give_up();
+            // It was tried as often as it may be, or would be refused as often as it is tried.
+            match is_refused && !worth_it {
+                true => turn.be_rebuffed(),
+                false => turn.give_up(),
+            }
             let before = action.refused_as.as_deref().unwrap_or_default();
             return Err(Interruption::Failed(format!("{before}{error}")));
         }

@@ -34,7 +34,9 @@ pub(super) async fn run_loop(turn: &mut NodeTurn, steps: &LoopGraph, state: &Sta
         acting: acting.clone(),
     };
     let driven = work.run(&steps.graph, state.clone()).await;
-    if acting.gave_up.load(Ordering::Relaxed) {
+    if acting.rebuffed.load(Ordering::Relaxed) {
+        turn.be_rebuffed();
+    } else if acting.gave_up.load(Ordering::Relaxed) {
         turn.give_up();
     }
     turn.recorded += driven.account.clone();
@@ -115,7 +117,7 @@ pub(super) async fn extract(
 fn acting(context: &RunContext, node: &Key, state: &State) -> Arc<Acting> {
     let (node, graph) = (node.clone(), context.graph.clone());
     let state = context.seen_by_tools(state);
-    Arc::new(Acting { node, graph, state, gave_up: AtomicBool::new(false) })
+    Arc::new(Acting { node, graph, state, gave_up: AtomicBool::new(false), rebuffed: AtomicBool::new(false) })
 }
 
 /// Steps that are to be run.
