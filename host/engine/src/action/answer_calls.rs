@@ -225,7 +225,7 @@ pub(super) async fn perform(
                     }
                     (None, _) => of_graph::call_defined(turn, action, tool, &call, state).await?,
                 },
-                Some(ReachableKind::Submit(submit)) => of_graph::hand_in(turn, submit, &call, &mut writes),
+                Some(ReachableKind::Submit(submit)) => of_graph::hand_in(turn, submit, &call, state, &mut writes),
                 None => String::new(),
             },
         };

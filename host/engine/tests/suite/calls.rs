@@ -33,6 +33,11 @@ fn client(name: &str) -> Callable {
 
 /// A graph that answers these calls of a model.
 fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
+    answering_with(None, calls)
+}
+
+/// The same, which keeps under `kept` what is handed in before all of it is there.
+fn answering_with(kept: Option<&str>, calls: &[(&str, &str)]) -> Arc<Graph> {
     let outputs = vec![slot("celsius", &json!({ "type": "integer" })), slot("rooms", &json!({ "type": "array" }))];
     let tools = vec![
         client("measure"),
@@ -42,6 +47,7 @@ fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
             description: None,
             outputs,
             key: "filled".into(),
+            kept: kept.map(Key::from),
         })),
     ];
     let conversation = Key::from("talk");
@@ -149,5 +155,20 @@ async fn what_is_handed_in_wrong_is_told_in_full_and_not_taken() {
     let taken = answering(&[("hand_in", r#"{"celsius": 20.7, "rooms": ["a"]}"#)]);
     let report = start(&engine(&Arc::default(), &Arc::default()), &taken).await;
     assert_eq!(told(&report), ["taken"]);
+    assert_eq!(report.state.get("filled").unwrap().to_json(), r#"{"celsius":20,"rooms":["a"]}"#);
+}
+
+#[tokio::test]
+async fn what_is_handed_in_is_kept_until_the_rest_is_there() {
+    let graph = answering_with(
+        Some("partly"),
+        &[("hand_in", r#"{"celsius": 20.7}"#), ("hand_in", r#"{"rooms": 1}"#), ("hand_in", r#"{"rooms": ["a"]}"#)],
+    );
+    let report = start(&engine(&Arc::default(), &Arc::default()), &graph).await;
+    let told = told(&report);
+    let or = "; ask the user, or hand in what is missing or wrong";
+    assert_eq!(told[0], format!("error: the result `rooms` is missing{or}"));
+    assert!(told[1].starts_with("error: result `rooms`: ") && told[1].ends_with(or), "{}", told[1]);
+    assert_eq!(told[2], "taken");
     assert_eq!(report.state.get("filled").unwrap().to_json(), r#"{"celsius":20,"rooms":["a"]}"#);
 }

@@ -143,4 +143,7 @@ pub struct Submit {
     pub outputs: Vec<Slot>,
     /// The state key that receives an object with all outputs, once those without default are there
     pub key: Key,
+    /// The state key that has what was handed in before all of them were there, so that a call may add what is missing; none where
+    /// each call has to have all of them
+    pub kept: Option<Key>,
 }

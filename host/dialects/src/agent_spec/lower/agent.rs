@@ -138,6 +138,7 @@ impl<'c> Lowering<'c> {
                 description: None,
                 outputs,
                 key: keys.filled.clone(),
+                kept: Some(keys.partly.clone()),
             })));
         }
 
@@ -171,7 +172,8 @@ impl<'c> Lowering<'c> {
             let value = typed(property, "input", Expression::Key(property.title.clone()));
             Update { key: property.title.clone(), value }
         });
-        let forget = Update { key: keys.filled.clone(), value: Expression::Value(Value::Null) };
+        let forget =
+            [&keys.filled, &keys.partly].map(|key| Update { key: key.clone(), value: Expression::Value(Value::Null) });
         let outputs = if owes {
             Expression::Key(keys.filled.clone())
         } else {
@@ -195,7 +197,7 @@ impl<'c> Lowering<'c> {
             make("user", Action::Pass, vec![Update { key: keys.reminder.clone(), value: reminder }], to("ask"))
         };
         let nodes = vec![
-            make("begin", Action::Pass, begin.chain([forget]).collect(), to("ask")),
+            make("begin", Action::Pass, begin.chain(forget).collect(), to("ask")),
             make("ask", Action::Converse(Box::new(steps.ask)), vec![steps.say], steps.after_reply),
             make("tools", Action::AnswerCalls(steps.answer), Vec::new(), steps.after_calls),
             user,

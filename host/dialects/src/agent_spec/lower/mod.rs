@@ -185,6 +185,8 @@ struct OwnKeys {
     results: Results,
     /// What an agent was handed in
     filled: Key,
+    /// What it was handed in while something was missing
+    partly: Key,
     /// What an agent is told that asks where nobody answers
     reminder: Key,
     /// Whose turn it is among several agents
@@ -207,6 +209,7 @@ impl OwnKeys {
             conversation: free("conversation"),
             results: Results { outputs: free("outputs"), branch: free("branch") },
             filled: free("filled"),
+            partly: free("partly"),
             reminder: free("reminder"),
             turn: free("turn"),
             decided: free("decided"),

@@ -326,6 +326,7 @@ impl<'c> Lowering<'c> {
             )),
             outputs: vec![Slot { name: RECIPIENT.into(), schema, ty, default: None }],
             key: key.clone(),
+            kept: None,
         }
     }
 

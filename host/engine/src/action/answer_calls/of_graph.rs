@@ -134,8 +134,15 @@ pub(super) fn told(
 }
 
 /// Takes what a model owes. The first that is complete counts.
-pub(super) fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, writes: &mut Vec<Write>) -> String {
-    let taken = match owed(submit, call) {
+pub(super) fn hand_in(
+    turn: &NodeTurn,
+    submit: &Submit,
+    call: &ToolCallRequest,
+    state: &State,
+    writes: &mut Vec<Write>,
+) -> String {
+    let before = handed_in_before(submit, state, writes);
+    let taken = match owed(submit, call, &before) {
         Ok(_) if writes.iter().any(|write| write.key == submit.key) => Err(CallProblem::HandedIn),
         other => other,
     };
@@ -146,15 +153,48 @@ pub(super) fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, 
             writes.push(Write { key: submit.key.clone(), value: Value::Object(results) });
             "taken".to_owned()
         }
-        Err(problem) => format!("error: {problem}; ask the user, or hand in all results again"),
+        Err(problem) => {
+            let instead = match &submit.kept {
+                Some(kept) => {
+                    let value = Value::Object(with_what_fits(submit, call, before));
+                    writes.push(Write { key: kept.clone(), value });
+                    "hand in what is missing or wrong"
+                }
+                None => "hand in all results again",
+            };
+            format!("error: {problem}; ask the user, or {instead}")
+        }
     }
 }
 
-/// The results in a call by which a model hands them in, or everything that is wrong with them, so that one more call is
-/// enough to put it right.
-fn owed(submit: &Submit, call: &ToolCallRequest) -> Result<Object, CallProblem> {
+/// What a model handed in while something was missing.
+fn handed_in_before(submit: &Submit, state: &State, writes: &[Write]) -> Object {
+    let Some(kept) = &submit.kept else { return Object::default() };
+    let written = writes.iter().rev().find(|write| write.key == *kept).map(|write| &write.value);
+    written.or_else(|| state.get(kept)).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// The same, with what of a call is what is owed.
+fn with_what_fits(submit: &Submit, call: &ToolCallRequest, before: Object) -> Object {
+    let given = given(call).unwrap_or_default();
+    let mut results = before;
+    for output in &submit.outputs {
+        if let Some(Ok(value)) = given.get(&output.name).map(|value| output.ty.convert(value)) {
+            results.insert(output.name.clone(), value);
+        }
+    }
+    results
+}
+
+/// The results in a call by which a model hands them in, with those that it handed in before, or everything that is wrong with
+/// them, so that one more call is enough to put it right.
+fn owed(submit: &Submit, call: &ToolCallRequest, before: &Object) -> Result<Object, CallProblem> {
     let given = given(call)?;
-    let filled = defined::fill(&submit.outputs, &given, "result");
+    let mut all = before.clone();
+    for (name, value) in given.iter() {
+        all.insert(name.clone(), value.clone());
+    }
+    let filled = defined::fill(&submit.outputs, &all, "result");
     let unknown = given.iter().filter(|(name, _)| submit.outputs.iter().all(|output| output.name != **name));
     let mut problems: Vec<String> = unknown.map(|(name, _)| format!("nobody asked for the result `{name}`")).collect();
     if !problems.is_empty() {
