@@ -90,12 +90,17 @@ impl Transcript {
     }
 }
 
-/// The messages of what stands for a conversation.
+/// The messages of what stands for a conversation, without the calls of its last one: whoever asks no more, because that was the last
+/// time that a model could be asked, leaves them without an answer, and providers refuse what goes on after such calls.
 pub(super) fn messages_of(value: Option<&Value>) -> Result<List, String> {
     match value {
         None | Some(Value::Null) => Ok(List::default()),
         Some(Value::List(messages)) => {
-            messages.iter().map(|message| conversation::to_message(message).map(Value::Object)).collect()
+            let messages = messages.iter().map(|message| conversation::to_message(message).map(Value::Object));
+            let messages = messages.collect::<Result<List, String>>()?;
+            let last = messages.len().checked_sub(1).and_then(|last| messages.get(last));
+            let is_open = last.is_some_and(|last| !conversation::tool_calls(last).is_empty());
+            Ok(if is_open { conversation::without_open_calls(&messages) } else { messages })
         }
         Some(Value::Object(object)) => match (object.get("conversation"), object.get("messages")) {
             (Some(within @ Value::Object(_)), None) => messages_of(Some(within)),
