@@ -37,7 +37,8 @@ pub(super) async fn perform(
 ) -> Result<Performed, Interruption> {
     let own = action.steps.as_ref();
     let mut summary = own.and_then(|own| state.get(&own.summary)).and_then(Summary::of_value);
-    let mut prompt = Prompt::of(action, summary.as_ref(), state)?;
+    // Another attempt has the same state, and would be told the same.
+    let mut prompt = Prompt::of(action, summary.as_ref(), state).inspect_err(|_| turn.give_up())?;
     let is_used_up = own.and_then(|own| own.calls.as_ref());
     let is_used_up = is_used_up.is_some_and(|(calls, most)| own_number(state, calls) >= *most as usize);
     let offered = if is_used_up { &[][..] } else { &action.tools };

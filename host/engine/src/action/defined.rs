@@ -29,7 +29,11 @@ pub(super) async fn perform(
     action: &ToolAction,
     state: &State,
 ) -> Result<Performed, Interruption> {
-    let inputs = given(&action.inputs, state).map_err(Interruption::Failed)?;
+    let inputs = given(&action.inputs, state).map_err(|problem| {
+        // The state of the turn stays as it is.
+        turn.give_up();
+        Interruption::Failed(problem)
+    })?;
     let mut inputs = inputs.as_object().cloned().unwrap_or_default();
     // What asks somebody, a server or a graph has room of its own, as in `perform` of every action.
     if action.tool.confirm && !Box::pin(may_call(turn, &action.tool.name, &Value::Object(inputs.clone()))).await? {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use hotcell_engine::{Engine, ManualClock, Outcome, Ports, RunReport};
+use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, RetryOn,
-    Scheduling, Sharing, Update, VisitCap,
+    Action, Arguments, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, PromptPart,
+    Retry, RetryOn, Scheduling, Sharing, Tool, ToolAction, ToolKind, Update, VisitCap,
 };
 use hotcell_graph::{Place, Reducer, Template, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunId, RunStatus, RunStore};
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Slow, to_the_end};
 use crate::common::journal::{before_the_end, entries, journal_with, request};
-use crate::common::{ScriptBehaviour, World, each, end, graph, node, pass, script, shown};
+use crate::common::{ScriptBehaviour, World, each, end, graph, model_loop, node, pass, script, shown};
 
 async fn run(graph: &Arc<Graph>, world: &Arc<World>) -> (RunReport, Arc<MemoryStore>) {
     let journal = Arc::new(MemoryStore::default());
@@ -104,6 +105,34 @@ async fn a_node_that_fails_every_time_fails_with_its_last_error() {
         }
     );
     assert_eq!(world.ran.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_node_whose_inputs_have_no_value_is_not_tried_again() {
+    let tool = Tool {
+        name: "look".into(),
+        spoken: "look".to_owned(),
+        description: String::new(),
+        inputs: Vec::new(),
+        kind: ToolKind::Host("look".to_owned()),
+        confirm: false,
+    };
+    let inputs = Expression::Object(vec![("x".into(), Expression::Key("gone".into()))]);
+    let call = ToolAction { tool: Arc::new(tool), inputs, arguments: Arguments::AsTheyAre, bind: "output" };
+    let prompt = PromptPart::text("`input`", Speaker::Human, Expression::Key("gone".into()));
+    let ask = model_loop(vec![prompt], "look", (3, 1));
+    for action in [Action::Tool(Box::new(call)), Action::Call(Box::new(ask))] {
+        let graph = Arc::new(graph(&["work", "done"], |ids| {
+            let mut work = node(ids, "work", action.clone(), &[], &["done"]);
+            work.retry = again(3);
+            vec![work, end(ids, "done", "x")]
+        }));
+        let (report, journal) = run(&graph, &Arc::default()).await;
+        let Outcome::Failed { error, .. } = &report.outcome else { panic!("{:?}", report.outcome) };
+        assert!(error.contains("gone"), "{error}");
+        let entries = entries(&*journal, &report.run).await;
+        assert!(entries.iter().all(|entry| !matches!(entry.fact, Fact::Attempt { .. })), "{entries:?}");
+    }
 }
 
 #[tokio::test]
