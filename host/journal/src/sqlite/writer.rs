@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::commit::{Trouble, Work};
 use super::entries::{Addition, Waiting, take_waiting};
-use super::rows::{Tail, receive, time, unread};
+use super::rows::{Tail, answers, receive, time, unread};
 use super::texts::searched;
 use super::{Shared, calls, locked};
 use crate::calls::RecordedCall;
@@ -203,7 +203,7 @@ impl Writer {
         let said = ended.map(|entry| entry.fact.outcome()).filter(|outcome| outcome.is_some() || self.fresh.is_none());
         let text = said.map(|outcome| searched(&self.header, outcome));
         let may_be_refused =
-            entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. } | Fact::Revised { .. }));
+            entries.iter().any(|entry| answers(entry).is_some() || matches!(entry.fact, Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
         let (done, outcome) = oneshot::channel();
         let add = {

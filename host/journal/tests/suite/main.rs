@@ -7,5 +7,6 @@ mod file;
 mod forks;
 mod layouts;
 mod promises;
+mod races;
 mod revisions;
 mod support;
