@@ -110,3 +110,32 @@ pub(super) fn take_waiting(connection: &Connection, run: i64) -> rusqlite::Resul
     }
     Ok(waiting)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::super::SqliteStore;
+    use crate::entry::{Entry, Fact, RunHeader};
+    use crate::store::RunStore as _;
+
+    #[tokio::test]
+    async fn no_entry_is_there_without_the_time_that_it_sets() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let header = RunHeader {
+            graph: "test".into(),
+            source: "test".into(),
+            digest: String::new(),
+            kept: false,
+            given: Default::default(),
+        };
+        let writer = store.create(&header, None).await.expect("begun");
+        // What is written for the entry after its row fails, as it would if the process died in between.
+        store.shared.connection().execute_batch("DROP TABLE timers").expect("dropped");
+        let set = Entry::of_run(Fact::TimerSet { node: "n".to_owned(), at: SystemTime::UNIX_EPOCH });
+        writer.append(vec![set]).await.expect_err("the time cannot be kept");
+        let history = store.history(writer.run()).await.expect("read");
+        assert_eq!(history.whole().expect("whole").len(), 1, "there is only how it began");
+    }
+}

@@ -40,7 +40,7 @@ pub(super) struct EntryRow {
 impl EntryRow {
     /// Whether nothing else is written for it.
     pub(super) fn stands_alone(&self) -> bool {
-        self.change.is_none() && self.answers.is_none() && self.revises.is_none()
+        self.change.is_none() && self.answers.is_none() && self.revises.is_none() && self.timer.is_none()
     }
 }
 
