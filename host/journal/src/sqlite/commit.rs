@@ -359,4 +359,33 @@ mod tests {
         let settled = tokio::time::timeout(Duration::from_secs(60), writer.settled()).await;
         settled.expect("it waits for what was told").expect("committed");
     }
+
+    #[tokio::test]
+    async fn whoever_was_not_told_that_a_run_rests_takes_it_from_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let writer = store.create(&header(), None).await.expect("begun");
+        let _company = store.create(&header(), None).await.expect("begun");
+        let run = writer.run().clone();
+        let works = {
+            // Nobody commits meanwhile.
+            let connection = store.shared.connection();
+            let rests = vec![Entry::of_run(Fact::Waiting)];
+            let appended = pin!(writer.append(rests)).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(appended.is_pending(), "it is told when it is committed");
+            let mut works = std::mem::take(&mut store.shared.queue.works().open);
+            assert_eq!(works.len(), 1);
+            for work in &mut works {
+                assert!(work.write(&connection).is_ok());
+            }
+            works
+        };
+        // It is committed, so somebody else of this process takes it; the one before gives up before it is told.
+        let taken = store.take(&run, Fact::Resumed).await.expect("it rests");
+        drop(writer);
+        works.into_iter().for_each(|work| work.tell(Ok(())));
+        let again = store.take(&run, Fact::Resumed).await;
+        assert!(matches!(again, Err(JournalError::Busy(_))), "somebody works on it");
+        drop(taken);
+    }
 }

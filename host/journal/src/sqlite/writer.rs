@@ -296,10 +296,16 @@ impl Writer {
     fn release(&self) -> rusqlite::Result<()> {
         let mut connection = self.shared.connection();
         let outcomes = self.shared.flush(&mut connection);
+        let last = i64::try_from(self.state().tail.number).unwrap_or(i64::MAX);
         let release = |connection: &Connection| {
+            // The run may have come to rest without this writer having been told, and another one of this process may have taken it
+            // since: whoever takes a run adds an entry.
             connection
-                .prepare_cached("UPDATE runs SET owner = NULL WHERE number = ?1 AND owner = ?2")?
-                .execute((self.number, self.shared.owner_name()))?;
+                .prepare_cached(
+                    "UPDATE runs SET owner = NULL WHERE number = ?1 AND owner = ?2
+                     AND NOT EXISTS (SELECT 1 FROM entries WHERE run = ?1 AND number > ?3)",
+                )?
+                .execute((self.number, self.shared.owner_name(), last))?;
             take_waiting(connection, self.number)
         };
         let waiting = release(&connection);
