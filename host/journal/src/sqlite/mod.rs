@@ -323,11 +323,12 @@ impl RunStore for SqliteStore {
     }
 
     async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError> {
+        // What is left of one that was cancelled was set by whoever died before they heard of that.
         let rows: Vec<(String, Option<String>)> = self.shared.read(|connection| {
             connection
                 .prepare_cached(
                     "SELECT DISTINCT runs.id, runs.owner FROM timers JOIN runs ON runs.number = timers.run
-                     WHERE timers.at <= ?1 AND runs.status <> 'paused' ORDER BY timers.at",
+                     WHERE timers.at <= ?1 AND runs.status NOT IN ('paused', 'cancelled') ORDER BY timers.at",
                 )?
                 .query_map([microseconds(now)], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect()

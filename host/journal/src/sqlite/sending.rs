@@ -43,6 +43,11 @@ impl Shared {
                     .prepare_cached("UPDATE runs SET status = ?2, updated = ?3 WHERE number = ?1")
                     .and_then(|mut statement| statement.execute((number, cancelled, microseconds(SystemTime::now()))))
                     .map_err(&written)?;
+                // Whoever works on it may die before they hear of it, and it waits for no time any more.
+                transaction
+                    .prepare_cached("DELETE FROM timers WHERE run = ?1")
+                    .and_then(|mut statement| statement.execute([number]))
+                    .map_err(&written)?;
             }
             if let (Fact::Cancelled | Fact::Paused, None) = (&entry.fact, &owner) {
                 // Nobody will receive it.

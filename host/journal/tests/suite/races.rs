@@ -1,5 +1,7 @@
 //! What every store promises where several do something to a run at the same time, or somebody dies in between.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use hotcell_journal::{Entry, EntryPath, Fact, JournalError};
 
 use crate::support::{Desk, answered, asked, asking, facts, header, turn};
@@ -20,5 +22,20 @@ async fn whoever_finds_an_answer_too_late_is_told_so_also_where_other_runs_are_w
         writer.settled().await.expect("committed");
         let known = facts(&*store, writer.run()).await;
         assert_eq!(known[1..], [asked(1, 0).fact, answered(1, 0, "yes").fact, turn(1).fact]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_cancelled_waits_for_no_time_although_nobody_received_that() {
+    for store in Desk::new().stores() {
+        let at = UNIX_EPOCH + Duration::from_secs(1000);
+        let timer = |node: &str| Entry::of_run(Fact::TimerSet { node: node.to_owned(), at });
+        let writer = store.create(&header("waits"), None).await.expect("created");
+        writer.append(vec![timer("a")]).await.expect("added");
+        store.send(writer.run(), Entry::of_run(Fact::Cancelled)).await.expect("sent");
+        // Whoever works on it has not heard of that, and dies.
+        writer.append(vec![timer("b")]).await.expect("added");
+        drop(writer);
+        assert!(store.due(at).await.expect("read").is_empty(), "nobody can go on with it");
     }
 }
