@@ -236,6 +236,15 @@ impl RunContext {
         messages
     }
 
+    /// Waits until everything that the run did is safe, for whoever lets something out of the process that may follow from it. A run
+    /// that was cancelled adds nothing any more, and is only called off.
+    pub(crate) async fn settled(&self) -> Result<(), JournalError> {
+        if self.remembered().is_cancelled {
+            return Ok(());
+        }
+        self.writer.settled().await
+    }
+
     /// The memory of the run, shared with the agents it calls.
     pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)

@@ -23,7 +23,7 @@ pub(crate) async fn tell(
         return Ok(None);
     }
     // A hook may act outside: what it is told follows from all that was done before.
-    context.writer.catch_up()?;
+    context.settled().await?;
     // Hooks are called where the graph is: in the run, or where a node called it.
     let (place, notes) = (context.base.clone().unwrap_or_default(), Notes::default());
     let site = context.site_at(&place, &notes);

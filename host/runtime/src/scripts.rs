@@ -227,6 +227,11 @@ pub(crate) fn granted_variables(grants: &Grants, environment: &Environment) -> V
 
 #[async_trait]
 impl Scripts for AgentScripts {
+    fn is_closed(&self, file: &str) -> bool {
+        // What is taken away from these grants before the call cannot add anything.
+        self.scripts.get(file).is_none_or(|script| *script.terms.grants == Grants::default())
+    }
+
     async fn run(&self, call: ScriptCall) -> CallReport {
         let Some(script) = self.scripts.get(&call.file) else {
             let reason = self.broken.get(&call.file).map(ScriptError::to_string);

@@ -31,6 +31,10 @@ pub(super) async fn perform(
             permits.ask(turn, &outcome).await?;
             continue;
         }
+        if !turn.context.ports.scripts.is_closed(file) || turn.context.ports.tools.asks_denials() {
+            // What it does outside follows from everything that was done before.
+            turn.context.settled().await?;
+        }
         let site = permits.site(turn);
         let denials = site.denials();
         let call = ScriptCall {

@@ -3,16 +3,19 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hotcell_budget::Account;
-use hotcell_engine::{CallReport, Engine, Outcome, Ports, ToolCall, Tools};
-use hotcell_graph::Object;
+use hotcell_budget::{Account, BudgetScope};
+use hotcell_engine::{
+    CallReport, CallSite, Engine, HookPoint, HookVerdict, Hooks, Outcome, Ports, ScriptCall, Scripts, ToolCall, Tools,
+};
 use hotcell_graph::ir::{Action, Arguments, Expression, Graph, Tool, ToolAction, ToolKind};
-use hotcell_journal::{Fact, SqliteStore};
+use hotcell_graph::Object;
+use hotcell_journal::{Fact, RunId, SqliteStore};
 use hotcell_models::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
+use crate::common::held::Held;
 use crate::common::journal::{entries, request};
-use crate::common::{World, end, graph, node, pass};
+use crate::common::{World, end, graph, node, pass, script};
 
 /// A tool that looks at the journal of its run when it is called, and again when it has waited.
 struct Looking {
@@ -99,5 +102,64 @@ async fn what_is_put_off_is_there_before_it_is_needed() {
         let done = all.iter().filter(|entry| matches!(entry.fact, Fact::Completed(_))).count();
         let effects = all.iter().filter(|entry| matches!(entry.fact, Fact::Effect { .. })).count();
         assert_eq!((done, effects), (5, 2));
+    }
+}
+
+/// A hook, and a script that may act outside: both look how many nodes are committed by then.
+struct Outside {
+    store: Arc<Held>,
+    seen: Mutex<Vec<(&'static str, usize)>>,
+}
+
+impl Outside {
+    async fn look(&self, who: &'static str, run: &RunId) {
+        let committed = entries(&*self.store, run).await;
+        let done = committed.iter().filter(|entry| matches!(entry.fact, Fact::Completed(_))).count();
+        self.seen.lock().expect("nobody panics with it").push((who, done));
+    }
+}
+
+#[async_trait]
+impl Hooks for Outside {
+    fn listens(&self, point: HookPoint) -> bool {
+        point == HookPoint::AfterNode
+    }
+
+    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<BudgetScope>, site: &CallSite) -> (HookVerdict, Account) {
+        self.look("hook", site.run().expect("it is told in a run")).await;
+        (HookVerdict::Proceed, Account::default())
+    }
+}
+
+#[async_trait]
+impl Scripts for Outside {
+    async fn run(&self, call: ScriptCall) -> CallReport {
+        self.look("script", call.site.run().expect("it is called in a run")).await;
+        CallReport { result: Ok("{}".to_owned()), account: Account::default(), notices: Vec::new() }
+    }
+}
+
+#[tokio::test]
+async fn a_script_and_a_hook_follow_from_what_is_committed_where_commits_take_their_time() {
+    let store = Arc::new(Held::committing_late());
+    let outside = Arc::new(Outside { store: store.clone(), seen: Mutex::default() });
+    let graph = Arc::new(graph(&["a", "b", "c", "done"], |ids| {
+        vec![
+            pass(ids, "a", &[], &["b"]),
+            script(ids, "b", "b", &[], &["c"]),
+            pass(ids, "c", &[], &["done"]),
+            end(ids, "done", "done"),
+        ]
+    }));
+    let scripts_alone = Ports { scripts: outside.clone(), ..Arc::new(World::default()).ports() };
+    let with_hooks = Ports { hooks: outside.clone(), ..scripts_alone.clone() };
+    let told = vec![("hook", 0), ("script", 1), ("hook", 1), ("hook", 2)];
+    for (ports, expected) in [(scripts_alone, vec![("script", 1)]), (with_hooks, told)] {
+        let engine = Engine::new(ports, store.clone());
+        let report = engine.start(request(&graph), CancellationToken::new()).await.expect("it starts");
+        assert_eq!(report.outcome, Outcome::Completed { output: "done".into() });
+        let seen = std::mem::take(&mut *outside.seen.lock().expect("nobody panics with it"));
+        assert_eq!(seen, expected);
+        assert_eq!(entries(&*store, &report.run).await.len(), 6, "how it began, four nodes, and how it ended");
     }
 }

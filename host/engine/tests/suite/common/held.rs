@@ -1,6 +1,6 @@
 //! A journal that takes its time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -15,6 +15,15 @@ use tokio::sync::Notify;
 pub(crate) struct Held {
     store: MemoryStore,
     pub(crate) gate: Arc<Gate>,
+    /// Whether entries are committed only when somebody waits for that, or the run rests
+    commits_late: bool,
+}
+
+impl Held {
+    /// One that commits entries only when somebody waits for that, or the run rests.
+    pub(crate) fn committing_late() -> Self {
+        Held { commits_late: true, ..Held::default() }
+    }
 }
 
 /// Before a commit.
@@ -29,6 +38,15 @@ pub(crate) struct Gate {
 struct HeldWriter {
     writer: Box<dyn RunWriter>,
     gate: Arc<Gate>,
+    commits_late: bool,
+    /// What is to be committed
+    on_its_way: Mutex<Vec<Entry>>,
+}
+
+impl HeldWriter {
+    fn on_its_way(&self) -> Vec<Entry> {
+        std::mem::take(&mut *self.on_its_way.lock().expect("nobody panics with it"))
+    }
 }
 
 #[async_trait]
@@ -42,7 +60,12 @@ impl RunWriter for HeldWriter {
             self.gate.reached.notify_one();
             self.gate.opened.notified().await;
         }
-        self.writer.append(entries).await
+        if self.commits_late && !entries.iter().any(|entry| entry.fact.is_rest()) {
+            self.on_its_way.lock().expect("nobody panics with it").extend(entries);
+            return Ok(());
+        }
+        let all = [self.on_its_way(), entries].concat();
+        self.writer.append(all).await
     }
 
     fn record(&self, call: RecordedCall) {
@@ -50,6 +73,10 @@ impl RunWriter for HeldWriter {
     }
 
     async fn settled(&self) -> Result<(), JournalError> {
+        let all = self.on_its_way();
+        if !all.is_empty() {
+            self.writer.append(all).await?;
+        }
         self.writer.settled().await
     }
 
@@ -70,7 +97,8 @@ impl RunStore for Held {
 
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
         let writer = self.store.create(header, follows).await?;
-        Ok(Box::new(HeldWriter { writer, gate: self.gate.clone() }))
+        let (gate, commits_late) = (self.gate.clone(), self.commits_late);
+        Ok(Box::new(HeldWriter { writer, gate, commits_late, on_its_way: Mutex::default() }))
     }
 
     async fn fork(
