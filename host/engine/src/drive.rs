@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use self::turns::{Finished, can_be_repeated};
-use self::waiting::{Inbox, LONGEST_WAIT, catch_up, receive, until, until_time};
+use self::waiting::{Inbox, LONGEST_WAIT, cannot_catch_up, receive, until, until_time};
 use crate::context::RunContext;
 use crate::event::Event;
 use crate::outcome::{Outcome, Part, RunError};
@@ -261,7 +261,7 @@ impl Drive {
                 finished = self.running.next(), if self.in_flight > 0 => finished,
                 () = idle.changed.notified() => continue,
                 // Last: nothing can be done now, and whoever looks at the run sees all that was done.
-                Err(error) = catch_up(&self.context) => return Err(error.into()),
+                error = cannot_catch_up(&self.context) => return Err(error.into()),
             };
             drop(waits);
             let Some(finished) = finished else { continue };

@@ -1,6 +1,8 @@
 //! What a graph waits for: joins with a deadline, answers and cancellations that are sent to its run, questions whose time ends.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
@@ -167,9 +169,14 @@ pub(super) async fn until(clock: &dyn Clock, at: Option<Duration>) {
     }
 }
 
-/// Has what was put off committed, as a branch of what is waited for.
-pub(super) async fn catch_up(context: &RunContext) -> Result<(), JournalError> {
-    context.writer.catch_up()
+/// Has what was put off committed whenever nothing else can be done, as the last branch of what is waited for. It is done only when that
+/// fails: a branch that is done is not looked at again, and more is put off while the others wait.
+pub(super) async fn cannot_catch_up(context: &RunContext) -> JournalError {
+    poll_fn(|_| match context.writer.catch_up() {
+        Ok(()) => Poll::Pending,
+        Err(error) => Poll::Ready(error),
+    })
+    .await
 }
 
 /// What is sent to a run.

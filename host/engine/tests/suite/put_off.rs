@@ -7,15 +7,17 @@ use hotcell_budget::{Account, BudgetScope};
 use hotcell_engine::{
     CallReport, CallSite, Engine, HookPoint, HookVerdict, Hooks, Outcome, Ports, ScriptCall, Scripts, ToolCall, Tools,
 };
-use hotcell_graph::ir::{Action, Arguments, Expression, Graph, Tool, ToolAction, ToolKind};
-use hotcell_graph::Object;
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::ir::{Action, Arguments, Expression, Graph, PromptPart, Tool, ToolAction, ToolKind};
+use hotcell_graph::{Object, Template};
 use hotcell_journal::{Fact, RunId, SqliteStore};
-use hotcell_models::ToolSpec;
+use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolCallRequest, ToolSpec};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::held::Held;
 use crate::common::journal::{entries, request};
-use crate::common::{World, end, graph, node, pass, script};
+use crate::common::{World, end, graph, model_loop, node, pass, script};
 
 /// A tool that looks at the journal of its run when it is called, and again when it has waited.
 struct Looking {
@@ -103,6 +105,77 @@ async fn what_is_put_off_is_there_before_it_is_needed() {
         let effects = all.iter().filter(|entry| matches!(entry.fact, Fact::Effect { .. })).count();
         assert_eq!((done, effects), (5, 2));
     }
+}
+
+/// A model that has `work` called twice at once, and the tool: one call takes a moment, and the other goes on until the first is committed.
+struct Pair {
+    store: Arc<SqliteStore>,
+    is_done: Notify,
+    /// Whether the slow one saw that
+    is_seen: Mutex<bool>,
+}
+
+#[async_trait]
+impl Model for Pair {
+    async fn complete(&self, request: Request, _on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        if request.messages.len() > 1 {
+            return Ok(Reply::text("done"));
+        }
+        let call = |id: &str| ToolCallRequest {
+            id: id.into(),
+            name: "work".into(),
+            arguments: format!(r#"{{"how":"{id}"}}"#),
+        };
+        Ok(Reply { tool_calls: vec![call("quick"), call("slow")], ..Reply::text("") })
+    }
+}
+
+#[async_trait]
+impl Tools for Pair {
+    fn describe(&self, name: &str) -> Option<ToolSpec> {
+        let parameters = serde_json::json!({ "type": "object" });
+        Some(ToolSpec { name: name.into(), description: String::new(), parameters })
+    }
+
+    fn is_closed(&self, _name: &str) -> bool {
+        true
+    }
+
+    async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        if call.arguments.contains("quick") {
+            tokio::task::yield_now().await;
+            self.is_done.notify_one();
+        } else {
+            self.is_done.notified().await;
+            for _ in 0..1000 {
+                let committed = entries(&*self.store, call.site.run().expect("it is called in a run")).await;
+                let is_work = |fact: &Fact| matches!(fact, Fact::Effect { kind, .. } if kind == "tool");
+                if committed.iter().any(|entry| is_work(&entry.fact)) {
+                    *self.is_seen.lock().expect("nobody panics with it") = true;
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        CallReport { result: Ok("1".to_owned()), account: Account::default(), notices: Vec::new() }
+    }
+}
+
+#[tokio::test]
+async fn what_is_done_is_committed_while_its_node_works_on_something_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Arc::new(SqliteStore::open(&folder.path().join("runs.db")).expect("opened"));
+    let pair = Arc::new(Pair { store: store.clone(), is_done: Notify::new(), is_seen: Mutex::default() });
+    let prompt = PromptPart::text("`prompt`", Speaker::Human, Expression::Strict(Template::parse("go")));
+    let work = Action::Call(Box::new(model_loop(vec![prompt], "work", (5, 1))));
+    let graph = Arc::new(graph(&["work", "done"], |ids| {
+        vec![node(ids, "work", work.clone(), &[("said", "{{output}}")], &["done"]), end(ids, "done", "{{said}}")]
+    }));
+    let ports = Ports { model: pair.clone(), tools: pair.clone(), ..Arc::new(World::default()).ports() };
+    let engine = Engine::new(ports, store);
+    let report = engine.start(request(&graph), CancellationToken::new()).await.expect("it starts");
+    assert_eq!(report.outcome, Outcome::Completed { output: "done".into() });
+    assert!(*pair.is_seen.lock().expect("nobody panics with it"));
 }
 
 /// A hook, and a script that may act outside: both look how many nodes are committed by then.
