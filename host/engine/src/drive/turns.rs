@@ -185,7 +185,9 @@ impl Drive {
         let entry = Entry { place: place.clone(), fact: Fact::Completed(completed) };
         // Hooks would be told of a turn again that is begun again.
         let hooks = &self.context.ports.hooks;
-        let is_told = hooks.listens(HookPoint::BeforeNode) || hooks.listens(HookPoint::AfterNode);
+        let is_told = hooks.listens(HookPoint::BeforeNode)
+            || hooks.listens(HookPoint::AfterNode)
+            || (has_failed && hooks.listens(HookPoint::NodeFailed));
         match can_be_repeated(&graph.node(node).action) && !is_told {
             true => self.context.writer.append_later(vec![entry]).await?,
             false => self.context.writer.append(vec![entry]).await?,
