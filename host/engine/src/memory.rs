@@ -286,25 +286,24 @@ impl Spent {
     }
 
     fn turn(&mut self, place: &EntryPath, account: &Account) {
-        self.drop_below(place);
+        let below = self.take_below(place);
         // The effects of the turn itself, and what was used for it before it failed.
-        self.drop_between(format!("{place}#"), format!("{place}$"));
-        self.add(place.to_string(), account);
+        let own = self.take_between(format!("{place}#"), format!("{place}$"));
+        self.add_whole(place.to_string(), account, [below, own]);
     }
 
     fn effect(&mut self, place: &EntryPath, number: u32, kind: &str, account: &Account) {
-        match kind {
-            "agent" => self.drop_below(&place.within(format_args!("agent{number}"))),
+        let parts = match kind {
+            "agent" => vec![self.take_below(&place.within(format_args!("agent{number}")))],
             "item" => {
                 let run = place.within("run");
-                self.drop_below(&run);
-                self.drop_between(format!("{run}#"), format!("{run}$"));
+                let (below, own) = (self.take_below(&run), self.take_between(format!("{run}#"), format!("{run}$")));
                 // What its attempts used is in its account, too.
-                self.drop_between(format!("{run}%"), format!("{run}&"));
+                vec![below, own, self.take_between(format!("{run}%"), format!("{run}&"))]
             }
-            _ => {}
-        }
-        self.add(format!("{place}#{number}"), account);
+            _ => Vec::new(),
+        };
+        self.add_whole(format!("{place}#{number}"), account, parts);
     }
 
     fn failure(&mut self, place: &EntryPath, number: Option<u32>, account: &Account) {
@@ -318,32 +317,62 @@ impl Spent {
     fn attempt(&mut self, place: &EntryPath, attempt: u32, account: &Account) {
         // All that the attempt did is in its account; the next one does it anew.
         let of_attempt = attempt_place(place, attempt);
-        self.drop_below(&of_attempt);
-        self.drop_between(format!("{of_attempt}#"), format!("{of_attempt}$"));
-        self.add(format!("{place}%{attempt}"), account);
+        let below = self.take_below(&of_attempt);
+        let own = self.take_between(format!("{of_attempt}#"), format!("{of_attempt}$"));
+        self.add_whole(format!("{place}%{attempt}"), account, [below, own]);
+    }
+
+    /// Adds what was used for something with everything within it. Of a part that was cut off, because it took longer than it may,
+    /// whoever waited for it was not told what it used: then what its own entries say is more.
+    fn add_whole(&mut self, key: String, account: &Account, parts: impl IntoIterator<Item = Usage>) {
+        *self.0.entry(key).or_default() += larger(&account.total(), &sum(parts));
     }
 
     fn add(&mut self, key: String, account: &Account) {
         *self.0.entry(key).or_default() += account.total();
     }
 
-    /// Drops everything within a place: its parts follow each other in the order of texts.
-    fn drop_below(&mut self, place: &EntryPath) {
-        self.drop_between(format!("{place}."), format!("{place}/"));
+    /// Takes everything within a place: its parts follow each other in the order of texts.
+    fn take_below(&mut self, place: &EntryPath) -> Usage {
+        self.take_between(format!("{place}."), format!("{place}/"))
     }
 
-    fn drop_between(&mut self, from: String, to: String) {
+    fn take_between(&mut self, from: String, to: String) -> Usage {
         let keys: Vec<String> = self.0.range(from..to).map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            self.0.remove(&key);
-        }
+        sum(keys.iter().filter_map(|key| self.0.remove(key)))
     }
 
     fn total(self) -> Usage {
-        self.0.into_values().fold(Usage::default(), |mut sum, usage| {
-            sum += usage;
-            sum
-        })
+        sum(self.0.into_values())
+    }
+}
+
+fn sum(all: impl IntoIterator<Item = Usage>) -> Usage {
+    all.into_iter().fold(Usage::default(), |mut sum, usage| {
+        sum += usage;
+        sum
+    })
+}
+
+/// Of each amount the larger one.
+fn larger(one: &Usage, other: &Usage) -> Usage {
+    Usage {
+        calls: one.calls.max(other.calls),
+        fuel: one.fuel.max(other.fuel),
+        wall_clock: one.wall_clock.max(other.wall_clock),
+        peak_memory: one.peak_memory.max(other.peak_memory),
+        output: one.output.max(other.output),
+        stderr: one.stderr.max(other.stderr),
+        log_lines: one.log_lines.max(other.log_lines),
+        http_requests: one.http_requests.max(other.http_requests),
+        http_sent: one.http_sent.max(other.http_sent),
+        http_received: one.http_received.max(other.http_received),
+        file_bytes: one.file_bytes.max(other.file_bytes),
+        files: one.files.max(other.files),
+        model_requests: one.model_requests.max(other.model_requests),
+        input_tokens: one.input_tokens.max(other.input_tokens),
+        output_tokens: one.output_tokens.max(other.output_tokens),
+        cost: one.cost.max(other.cost),
     }
 }
 

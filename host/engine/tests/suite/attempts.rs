@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::Account;
-use hotcell_engine::{CallError, CallReport, Engine, Outcome, Ports, RunError, RunReport, ToolCall, Tools};
+use hotcell_budget::{Account, Usage};
+use hotcell_engine::{CallError, CallReport, Engine, Outcome, Ports, RunError, RunReport, ToolCall, Tools, used};
 use hotcell_graph::Template;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{Action, Expression, Graph, PromptPart};
-use hotcell_journal::{Entry, Fact, JournalError, MemoryStore, RunQuery, RunStatus, RunStore, SqliteStore};
+use hotcell_journal::{
+    Completed, Entry, EntryPath, Fact, JournalError, MemoryStore, RunQuery, RunStatus, RunStore, SqliteStore,
+};
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
@@ -275,4 +277,35 @@ async fn a_journal_is_the_same_by_whatever_name_it_is_opened() {
     std::fs::hard_link(&file, &hard).expect("linked");
     let error = SqliteStore::open(&hard).err().expect("refused").to_string();
     assert!(error.contains("2 names (hard links)"), "{error}");
+}
+
+#[test]
+fn what_a_part_used_counts_also_where_whoever_waited_for_it_gave_up() {
+    let account = |input_tokens| Account::of("model", Usage { input_tokens, ..Usage::default() });
+    let completed = |place: &EntryPath, input_tokens| {
+        let completed = Completed {
+            node: "node".into(),
+            writes: Vec::new(),
+            next: None,
+            output: None,
+            failure: None,
+            failure_kind: None,
+            handled: false,
+            elapsed: Duration::ZERO,
+            account: account(input_tokens),
+        };
+        Entry { place: place.clone(), fact: Fact::Completed(completed) }
+    };
+    let turn = EntryPath::of_turn(1);
+    let step = turn.of_loop().within(1);
+    let failed = Fact::Attempt { attempt: 1, error: "late".into(), account: account(0) };
+    let failed = Entry { place: turn.clone(), fact: failed };
+    for (entries, counted) in [
+        (vec![completed(&step, 7), completed(&turn, 9)], 9),
+        // The node took longer than it may, and was not told what its loop had used.
+        (vec![completed(&step, 7), completed(&turn, 0)], 7),
+        (vec![completed(&step, 7), failed, completed(&turn, 9)], 16),
+    ] {
+        assert_eq!(used(&entries).input_tokens, counted);
+    }
 }
