@@ -5,6 +5,7 @@ use hotcell_runtime::{CallbackError, Entry, Fact, HostError, OpenQuestion, Quest
 use super::Runs;
 use crate::answerer::Answerer;
 use crate::decisions::Given;
+use crate::live::Hold;
 use crate::once;
 use crate::problem::Problem;
 
@@ -27,9 +28,9 @@ impl Runs {
         by: Answerer<'_>,
     ) -> Result<OpenQuestion, Problem> {
         // Whoever follows the run does not take it for one that rests any more.
-        let hold = self.in_hand.take(run);
+        let mut goes_on = GoesOn::of(self, run);
         let answered = self.note_answer(run, question, text, by).await?;
-        self.resume(hold);
+        goes_on.is_sent = true;
         Ok(answered)
     }
 
@@ -41,17 +42,13 @@ impl Runs {
         answers: &[(String, String)],
         by: Answerer<'_>,
     ) -> Result<(), Problem> {
-        let hold = self.in_hand.take(run);
-        for (number, (question, text)) in answers.iter().enumerate() {
-            if let Err(problem) = self.note_answer(run, Some(question), text, by).await {
-                // What was answered before it counts.
-                if number > 0 {
-                    self.resume(hold);
-                }
-                return Err(problem);
-            }
+        let mut goes_on = GoesOn::of(self, run);
+        for (question, text) in answers {
+            self.note_answer(run, Some(question), text, by).await?;
+            // Whatever becomes of the others, this one counts.
+            goes_on.is_sent = true;
         }
-        self.resume(hold);
+        goes_on.is_sent = true;
         Ok(())
     }
 
@@ -123,9 +120,30 @@ impl Runs {
 
     /// Sends what came by a callback to a run that waits for it, which goes on.
     pub(crate) async fn answer_callback(&self, run: &RunId, session: &str, body: &str) -> Result<(), CallbackError> {
-        let hold = self.in_hand.take(run);
+        let mut goes_on = GoesOn::of(self, run);
         self.host.answer_callback(session, body).await?;
-        self.resume(hold);
+        goes_on.is_sent = true;
         Ok(())
+    }
+}
+
+/// Goes on with a run when it is dropped, if something was sent to the run: also where whoever sends it is gone before all is sent.
+struct GoesOn<'r> {
+    runs: &'r Runs,
+    hold: Option<Hold>,
+    is_sent: bool,
+}
+
+impl<'r> GoesOn<'r> {
+    fn of(runs: &'r Runs, run: &RunId) -> Self {
+        GoesOn { runs, hold: Some(runs.in_hand.take(run)), is_sent: false }
+    }
+}
+
+impl Drop for GoesOn<'_> {
+    fn drop(&mut self) {
+        if let Some(hold) = self.hold.take().filter(|_| self.is_sent) {
+            self.runs.resume(hold);
+        }
     }
 }
