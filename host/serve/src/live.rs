@@ -1,7 +1,7 @@
 //! Runs that this process has in hand: those that it works on, and those that it is about to go on with.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) struct Live {
     open: Mutex<BTreeMap<u64, Arc<str>>>,
     /// Cancelled when nobody has it in hand any more
     pub(crate) done: CancellationToken,
+    /// Whether something of it became due meanwhile, so that it is looked at again then
+    pub(crate) is_due: AtomicBool,
     /// How it stood when it gave control back last
     report: Mutex<Option<Arc<RunReport>>>,
     /// What it was begun with, if this process has begun it
@@ -38,6 +40,7 @@ impl Live {
             events: OnceLock::new(),
             open: Mutex::default(),
             done: CancellationToken::new(),
+            is_due: AtomicBool::new(false),
             report: Mutex::default(),
             beginning: OnceLock::new(),
             expected: AtomicU64::new(0),

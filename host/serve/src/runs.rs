@@ -1,6 +1,7 @@
 //! Runs: what they have in common, and going on with them.
 
 mod begin;
+mod due;
 mod ending;
 mod fork;
 mod people;
@@ -290,11 +291,11 @@ impl Runs {
         let (host, room, draining) = (self.host.clone(), self.room.clone(), self.draining.clone());
         let (cancel, rested, quotas) = (self.stop.clone(), self.rested.clone(), self.quotas.clone());
         let (working, agents, telemetry) = (self.clock().working(), self.agents.clone(), self.telemetry.clone());
-        let webhooks = self.webhooks.clone();
+        let (webhooks, clock) = (self.webhooks.clone(), self.clock().clone());
         self.gone_on.add(&hold.run);
         self.tasks.spawn(async move {
             // What is not begun before the server ends is begun at its next start.
-            let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
+            let Some(Ok(place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
             let run = hold.run.clone();
             let told = Told::going_on(hold, working, expected);
             // What cannot be read is said by whoever goes on with it.
@@ -313,15 +314,24 @@ impl Runs {
                 Again::Retry => host.retry(run.as_str(), session).await.map(Some),
             };
             quotas.count(&host, &run).await;
-            rested.notify_one();
+            let mut is_stuck = false;
             match resumed {
                 Ok(Some(report)) => told.reported(report),
                 // What came for a run that is paused is kept until somebody resumes it.
                 Ok(None) => {}
                 // Whoever works on it has what was sent to it; one that has ended needs nothing.
                 Err(HostError::Run(RunError::Journal(JournalError::Busy(_)) | RunError::Ended { .. })) => {}
-                Err(error) => tracing::error!(target: "hotcell::serve", %run, %error, "a run cannot go on"),
+                Err(error) => {
+                    tracing::error!(target: "hotcell::serve", %run, %error, "a run cannot go on");
+                    is_stuck = true;
+                }
             }
+            // Nobody has it in hand any more when it is looked what is due.
+            drop((told, place));
+            if is_stuck {
+                draining.run_until_cancelled(clock.sleep(due::STUCK)).await;
+            }
+            rested.notify_one();
         });
     }
 
@@ -333,21 +343,6 @@ impl Runs {
     /// Whether somebody works on a run here.
     pub(crate) fn is_live(&self, run: &RunId) -> bool {
         self.live(run).is_some()
-    }
-
-    /// Ends when a run has given control back since this was called last.
-    pub(crate) async fn rested(&self) {
-        self.rested.notified().await;
-    }
-
-    /// Goes on with a run that rests and something of which is due. False if it is not for this server.
-    pub(crate) async fn wake(&self, run: &RunId) -> Result<bool, JournalError> {
-        let record = self.store().find(run.as_str()).await?;
-        let is_own = is_ours(&record) && self.agents.id_of(&record.header.source).is_some();
-        if is_own && self.live(run).is_none() {
-            self.resume(self.in_hand.take(run));
-        }
-        Ok(is_own)
     }
 
     /// The state that a run has come to.

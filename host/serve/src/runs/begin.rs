@@ -234,10 +234,14 @@ impl Runs {
                 }
                 drop(place);
                 // One that is over waits for no time.
-                if !report.as_ref().is_ok_and(|report| is_over(&report.outcome)) {
+                let is_over = report.as_ref().is_ok_and(|report| is_over(&report.outcome));
+                let reported = report.map(|report| told.reported(report));
+                // Nobody has it in hand any more when it is looked what is due.
+                drop(told);
+                if !is_over {
                     rested.notify_one();
                 }
-                report.map(|report| told.reported(report))
+                reported
             }
             .in_current_span(),
         );

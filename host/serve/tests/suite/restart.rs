@@ -6,7 +6,8 @@ use std::time::Duration;
 use hotcell_runtime::{CancellationToken, Entry, EntryPath, Fact, Nobody, Outcome, Question, RunStore, Session};
 use serde_json::json;
 
-use crate::desk::{ASK, Desk, ECHO, Events, SLOW, ok, problem, until_async};
+use crate::desk::{ASK, Desk, ECHO, Events, SLOW, ok, opened, problem, until_async};
+use crate::hours::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_done_in_time_goes_on_at_the_next_start() {
@@ -143,4 +144,19 @@ async fn a_run_that_is_paused_stays_paused() {
     assert!(host.wake(&run, session.clone()).await.unwrap().is_none());
     let report = host.resume(&run, session).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: "reply1 reply2".to_owned() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_cannot_go_on_when_its_time_has_come_is_not_tried_again_at_once() {
+    let gate = "name: gate\nsteps:\n- { id: g, type: approval_gate, timeout_seconds: 60, on_timeout: approve, output: decision }\n";
+    let (mut desk, clock) = Desk::by_hand(&[("gate/workflow.yaml", gate)]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    desk.stop().await;
+    let damage = "UPDATE entries SET body = '{}' WHERE number > 1";
+    opened(&desk.folder().join("runs.db")).execute(damage, []).expect("damaged");
+    let _desk = desk.again().await;
+    clock.advance(Duration::from_secs(60));
+    // While it is tried, somebody works.
+    assert!(clock.settled(PATIENCE).await, "{clock:?}");
 }
