@@ -335,7 +335,11 @@ impl Host {
             Err(JournalError::Ended { run, status }) => return Err(RunError::Ended { run, status }.into()),
             other => other?,
         }
-        if !matches!(record.status, RunStatus::Running) {
+        let nobody_worked = match self.0.journal.history(&record.id).await {
+            Ok(history) => nobody_worked(&history.entries, record.status),
+            Err(_) => record.status != RunStatus::Running,
+        };
+        if nobody_worked {
             self.call_off(&record).await;
         }
         Ok(RunRecord { status: RunStatus::Cancelled, ..record })
@@ -364,5 +368,41 @@ fn busy_in_thread(error: &HostError, thread: Option<&str>) -> Option<Option<RunI
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Whether nobody worked on a run with these entries when it was cancelled, as it was found before. In between, it may have come to rest,
+/// or somebody may have taken it: whoever works on it then calls off what it began outside.
+fn nobody_worked(entries: &[Entry], found: RunStatus) -> bool {
+    let end = entries.iter().rposition(|entry| entry.fact == Fact::Cancelled).unwrap_or(entries.len());
+    match entries[..end].iter().rev().find_map(|entry| entry.fact.status()) {
+        // Whether they are gone is not in the entries.
+        Some(RunStatus::Running) | None => found == RunStatus::Interrupted,
+        Some(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_journal::{Entry, Fact, RunStatus};
+
+    use super::nobody_worked;
+
+    #[test]
+    fn what_a_run_began_is_called_off_by_whoever_cancels_it_if_nobody_works_on_it() {
+        let after = |facts: &[Fact]| -> Vec<Entry> { facts.iter().cloned().map(Entry::of_run).collect() };
+        let worked_on = after(&[Fact::Resumed, Fact::Cancelled]);
+        let rested = after(&[Fact::Resumed, Fact::Waiting, Fact::Cancelled]);
+        let taken = after(&[Fact::Waiting, Fact::Resumed, Fact::Cancelled]);
+        for (entries, found, expected) in [
+            (&worked_on, RunStatus::Running, false),
+            (&worked_on, RunStatus::Interrupted, true),
+            (&rested, RunStatus::Waiting, true),
+            // It came to rest, or was taken, after it was found so.
+            (&rested, RunStatus::Running, true),
+            (&taken, RunStatus::Waiting, false),
+        ] {
+            assert_eq!(nobody_worked(entries, found), expected, "{entries:?}, found {found}");
+        }
     }
 }
