@@ -156,6 +156,11 @@ impl Drive {
         })
     }
 
+    /// The turns that wait for an answer from elsewhere.
+    pub(crate) fn waiting_turns(&self) -> impl Iterator<Item = Turn> {
+        self.waiting.keys().copied()
+    }
+
     /// The nodes that failed and after which the run went on, in all processes.
     pub(crate) fn failures(&self) -> Vec<NodeFailure> {
         self.context.remembered().failures.clone()

@@ -26,7 +26,7 @@ use crate::lease::Lease;
 use crate::memory::Remembered;
 use crate::no_writer::NoWriter;
 use crate::outcome::{Outcome, RunError};
-use crate::ports::Ports;
+use crate::ports::{Nobody, Ports};
 use crate::redaction::{Redaction, RedactionKeys};
 use crate::run_input::{RunInput, check_variables, initial_state};
 use crate::timing::Timings;
@@ -197,6 +197,16 @@ impl Engine {
     /// # Errors
     /// When the run cannot be read, or does not fit the graph.
     pub async fn call_off(&self, run: &RunId, graph: Arc<Graph>) -> Result<(), RunError> {
+        self.call_off_turns(run, graph, |_| true).await
+    }
+
+    /// The same of what these turns of a run began.
+    async fn call_off_turns(
+        &self,
+        run: &RunId,
+        graph: Arc<Graph>,
+        is_wanted: impl Fn(&Turn) -> bool + Send,
+    ) -> Result<(), RunError> {
         let (header, redaction) = self.header_of(run, &graph).await?;
         let given = self.given_of(&header, &graph).await?;
         let state = initial_state(&graph, &given)?;
@@ -212,7 +222,7 @@ impl Engine {
             Fact::Effect { kind, .. } if kind == BEGUN => entry.place.turn(),
             _ => None,
         });
-        let open: HashSet<Turn> = begun.filter(|turn| !is_done(turn)).collect();
+        let open: HashSet<Turn> = begun.filter(|turn| is_wanted(turn) && !is_done(turn)).collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -326,6 +336,18 @@ impl Engine {
             },
         };
         let (outcome, state) = conclude(&mut drive, begun, cancel).await?;
+        if outcome == Outcome::Cancelled {
+            // What turns began that run is called off where they are stopped. Those that wait are not there any more.
+            let waiting: HashSet<Turn> = drive.waiting_turns().collect();
+            if !waiting.is_empty() {
+                let ports = Ports { people: Arc::new(Nobody), observer: Arc::new(Nobody), ..self.ports.clone() };
+                let unattended = Engine { ports, ..self.clone() };
+                let called_off = unattended.call_off_turns(&run, graph.clone(), |turn| waiting.contains(turn));
+                if let Err(error) = Box::pin(called_off).await {
+                    tracing::warn!(target: "hotcell::graph", run = %run, %error, "what the run began elsewhere is not called off");
+                }
+            }
+        }
         drive.after_run(&outcome).await;
         drive.tell(&outcome);
         let (account, failures) = (drive.used(), drive.failures());

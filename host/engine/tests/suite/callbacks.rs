@@ -1,18 +1,26 @@
 //! Runs that wait for another system: from every entry they come to the same end, or are cancelled for good.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::Account;
-use hotcell_engine::{Engine, Outcome, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, Ports};
-use hotcell_graph::ir::{Action, Expression, Graph, PluginNodeAction, PluginNodeKind};
-use hotcell_graph::{Template, Value};
-use hotcell_journal::{CALLBACK, CallbackState, Entry, Fact, MemoryStore, RunId, RunStatus, RunStore, callback_state};
+use hotcell_engine::{
+    CallReport, Engine, Outcome, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, Ports, ScriptCall,
+    Scripts, ToolCall, Tools,
+};
+use hotcell_graph::ir::{Action, Expression, Graph, JobAction, PluginNodeAction, PluginNodeKind};
+use hotcell_graph::{Object, Template, Value};
+use hotcell_journal::{
+    CALLBACK, CallbackState, Entry, Fact, MemoryStore, RunId, RunQuery, RunStatus, RunStore, callback_state,
+};
+use hotcell_models::ToolSpec;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{answer, before_the_end, entries, journal_with, request};
-use crate::common::{World, end, graph, node, pass};
+use crate::common::{World, end, graph, node, pass, script};
 
 /// A connector that takes what it is handed, and makes an answer of what comes by the callback.
 #[derive(Default)]
@@ -128,4 +136,82 @@ async fn a_run_that_is_cancelled_after_any_entry_does_nothing_more() {
         let left = entries(&*journal, &run).await;
         assert_eq!((left.len(), &left[length].fact), (length + 1, &Fact::Cancelled));
     }
+}
+
+/// The tools of a job whose result comes by a callback, and a script that never ends.
+#[derive(Default)]
+struct Elsewhere {
+    called: Mutex<Vec<String>>,
+    is_called_off: Notify,
+}
+
+#[async_trait]
+impl Tools for Elsewhere {
+    fn describe(&self, _name: &str) -> Option<ToolSpec> {
+        None
+    }
+
+    async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        self.called.lock().expect("nobody panics with it").push(call.name.to_owned());
+        if call.name == "job/cancel" {
+            self.is_called_off.notify_one();
+        }
+        let result = Ok(r#"{"accepted":{"state":"begun"}}"#.to_owned());
+        CallReport { result, account: Account::default(), notices: Vec::new() }
+    }
+}
+
+#[async_trait]
+impl Scripts for Elsewhere {
+    async fn run(&self, _call: ScriptCall) -> CallReport {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_waits_is_called_off_when_its_run_is_cancelled_while_another_node_runs() {
+    let graph = Arc::new(graph(&["before", "job", "endless", "done"], |ids| {
+        let nothing = || Expression::Value(Object::default().into());
+        let job = JobAction {
+            name: "job".into(),
+            tools: "job/".to_owned(),
+            settings: nothing(),
+            arguments: nothing(),
+            step: Duration::from_secs(60),
+            deadline: Duration::from_secs(3600),
+            callback: Some(Expression::Value("https://here.example".into())),
+            late: "late",
+            bind: "came",
+        };
+        vec![
+            pass(ids, "before", &[], &["job", "endless"]),
+            node(ids, "job", Action::Job(Box::new(job)), &[], &["done"]),
+            script(ids, "endless", "endless", &[], &["done"]),
+            end(ids, "done", ""),
+        ]
+    }));
+    let (journal, elsewhere) = (Arc::new(MemoryStore::default()), Arc::new(Elsewhere::default()));
+    let ports = Ports { tools: elsewhere.clone(), scripts: elsewhere.clone(), ..Arc::new(World::default()).ports() };
+    let engine = Engine::new(ports, journal.clone());
+    let running = tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await });
+    let run = loop {
+        let page = journal.list(&RunQuery { limit: 1, ..RunQuery::default() }).await.expect("listed");
+        if let Some(run) = page.runs.into_iter().next() {
+            break run.id;
+        }
+        tokio::task::yield_now().await;
+    };
+    loop {
+        let known = entries(&*journal, &run).await;
+        if known.iter().any(|entry| matches!(entry.fact, Fact::Asked { .. })) {
+            break;
+        }
+        journal.grown(&run, known.len() as u64).await.expect("it goes on");
+    }
+    journal.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("cancelled");
+    let report = running.await.expect("no panic").expect("no error");
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    let called_off = tokio::time::timeout(Duration::from_secs(60), elsewhere.is_called_off.notified()).await;
+    called_off.expect("nobody waits for its result any more");
+    assert_eq!(*elsewhere.called.lock().expect("nobody panics with it"), ["job/begin", "job/cancel"]);
 }
