@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hotcell_runtime::RunId;
 use http::{HeaderName, Method};
+use sha2::{Digest as _, Sha256};
 
 /// The header with the key.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -41,6 +42,12 @@ pub(crate) fn take_name() -> Option<RunId> {
         })
         .ok()
         .flatten()
+}
+
+/// The name of something that is begun for this and nothing else. It follows from that, so that there is one of it, whoever begins it.
+pub(crate) fn name_of(what: &str) -> RunId {
+    let digest = Sha256::digest(what);
+    RunId::from(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
 /// Gives the name back that was taken for something that did not begin: something else of the same request may have it.

@@ -16,6 +16,7 @@ use super::store::{Session, SessionKey, Turn};
 use super::{Mesh, calls, end_sessions, feed, history, learn, system};
 use crate::input::origin_of;
 use crate::live::Begun;
+use crate::once;
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
 use crate::state::Server;
@@ -36,6 +37,8 @@ pub(super) struct Task {
     pub(super) at: At,
     /// Whether it is begun although other work of the session is under way
     pub(super) is_beside: bool,
+    /// For what it is begun, if that may be begun for it only once in the session
+    pub(super) once: Option<String>,
 }
 
 /// What was begun.
@@ -71,8 +74,26 @@ pub(super) fn busy(key: &SessionKey, status: Status) -> Refused {
 /// Begins a run in a session. Whoever calls this has the session for itself.
 pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: bool) -> Result<Started, Refused> {
     check_system(server, mesh)?;
-    let Task { key, kind, at, is_beside } = task;
+    let Task { key, kind, at, is_beside, once } = task;
     end_sessions(server, mesh)?;
+    // What the run is called follows from what it is begun for: so it is found again.
+    let run = once.map(|what| once::name_of(&json!([&*key.scope, key.tenant, key.id, kind, what]).to_string()));
+    if let Some(run) = &run
+        && server.runs().is_there(run).await?
+    {
+        // A server has begun it, and ended before it could note that.
+        let session = match server.store().run_of_mesh(run)? {
+            Some((session, _)) => session,
+            None => {
+                let (At::Entry { name, data } | At::Agent { name, input: data }) = at;
+                let turn = Turn { at: server.clock().now(), run: run.clone(), kind: kind.to_owned(), name, data };
+                server.store().note_turn(&key, &turn)?
+            }
+        };
+        server.meshes().tend(&**server.clock(), &mesh.scope, run);
+        let begun = Begun { run: run.clone(), live: server.runs().hold(run).live.clone(), events: None };
+        return Ok(Started { session, begun });
+    }
     let known = server.store().session(&key)?;
     let (mut turns, mut calls_before) = (Vec::new(), 0);
     if let Some(session) = &known {
@@ -117,7 +138,8 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     };
     // Whoever goes on with the run after a death finds its session there, if it could not be noted any more.
     let kept = json!({ "session": key.id, "tenant": key.tenant, "kind": kind, "name": name, "data": data });
-    let given = RunInput { state, origin: origin_of(kept), ..RunInput::default() };
+    let id = run.as_ref().map(ToString::to_string);
+    let given = RunInput { state, origin: origin_of(kept), id, ..RunInput::default() };
     let begun = server.runs().start(&mesh.agent, given, IfBusy::Reject, listens).await?;
     let turn = Turn { at: server.clock().now(), run: begun.run.clone(), kind: kind.to_owned(), name, data };
     let session = server.store().note_turn(&key, &turn)?;

@@ -151,7 +151,7 @@ async fn tell(
             }
             let _session = mesh.doing.sessions.lock(&session.key).await;
             let at = At::Agent { name: agent.clone(), input: input.into() };
-            let task = Task { key: session.key.clone(), kind: "escalation", at, is_beside: true };
+            let task = Task { key: session.key.clone(), kind: "escalation", at, is_beside: true, once: None };
             begin(server, mesh, task, false).await.map(drop).map_err(|refused| refused.reason())
         }
         EscalationTarget::Channel { provider, channel_id, message } => {

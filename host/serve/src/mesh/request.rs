@@ -111,7 +111,7 @@ async fn call(
     let is_dual = is_dual(mesh, &given.entry_point);
     let _session = mesh.doing.sessions.lock(&key).await;
     let at = At::Entry { name: given.entry_point, data };
-    let started = begin(server, mesh, Task { key, kind: "request", at, is_beside: false }, listens).await?;
+    let started = begin(server, mesh, Task { key, kind: "request", at, is_beside: false, once: None }, listens).await?;
     Ok((started, is_dual))
 }
 

@@ -82,7 +82,8 @@ async fn rerun(
     input.insert("_rerun_context".to_owned(), context.into());
     let _session = mesh.doing.sessions.lock(&session.key).await;
     let at = At::Agent { name: agent.clone(), input: input.into() };
-    begin(&server, mesh, Task { key: session.key.clone(), kind: RERUN, at, is_beside: true }, false).await?;
+    begin(&server, mesh, Task { key: session.key.clone(), kind: RERUN, at, is_beside: true, once: None }, false)
+        .await?;
     let body = json!({
         "status": "dispatched", "agent": agent, "session_id": session.key.id, "input_source": source, "reason": given.reason,
     });

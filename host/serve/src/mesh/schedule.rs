@@ -118,7 +118,7 @@ impl Wakes {
         input[WAKE_UP_TRIGGER] = json!(true);
         input["trigger_time"] = json!(due.to_string());
         let at = At::Agent { name: self.agent.name.clone(), input };
-        let task = Task { key, kind: "wake_up", at, is_beside: false };
+        let task = Task { key, kind: "wake_up", at, is_beside: false, once: Some(due.to_string()) };
         begin(&self.server, &self.mesh, task, false).await.map(drop)
     }
 }

@@ -163,7 +163,8 @@ async fn run(server: &Server, mesh: &Mesh, tenant: &str, scenario: &Scenario) ->
     let at = At::Entry { name: scenario.entry_point.clone(), data };
     let clock = server.clock().clone();
     let began = clock.elapsed();
-    let started = match begin(server, mesh, Task { key, kind: "score", at, is_beside: false }, false).await {
+    let started = match begin(server, mesh, Task { key, kind: "score", at, is_beside: false, once: None }, false).await
+    {
         Ok(started) => started,
         Err(refused) => {
             scored.outcome = match refused {

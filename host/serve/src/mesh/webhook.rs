@@ -165,7 +165,7 @@ async fn webhook(
     admit(mesh, &entry, &data)?;
     let dual = is_dual(mesh, &entry);
     let at = At::Entry { name: entry, data };
-    let started = begin(&server, mesh, Task { key, kind: "webhook", at, is_beside: false }, false).await?;
+    let started = begin(&server, mesh, Task { key, kind: "webhook", at, is_beside: false, once: None }, false).await?;
     drop(lock);
     Ok(documented(StatusCode::OK, reply(&server, mesh, &started, dual).await?))
 }

@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 use hotcell_runtime::{Agent, RunId};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::definition::Definition;
 use super::go_on::{Fired, Missed, Scheduled, go_on};
@@ -18,6 +17,7 @@ use super::store::Firing;
 use super::times::{Times, instant};
 use crate::input::{origin_of, run_input};
 use crate::object::Object;
+use crate::once;
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::store::{StoreError, microseconds};
@@ -198,10 +198,9 @@ impl RunSchedule {
     }
 }
 
-/// What the run of a schedule for one of its times is called. It follows from them, so that there is one of it, whoever begins it.
+/// What the run of a schedule for one of its times is called.
 fn run_of(schedule: &str, due: Timestamp) -> RunId {
-    let digest = Sha256::digest(format!("{schedule} {due}"));
-    RunId::from(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    once::name_of(&format!("{schedule} {due}"))
 }
 
 /// What came of the last times of a schedule, the newest first. Where that could not be noted, because the schedule was changed while its

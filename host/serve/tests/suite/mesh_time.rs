@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, ok, problem, until_async};
+use crate::desk::{Desk, ok, opened, problem, until_async};
 use crate::hours::{HOUR, PATIENCE, until};
 use crate::mesh::{MESH, settled};
 
@@ -81,6 +81,23 @@ async fn a_wake_up_happens_once_over_restarts_and_goes_by_the_mesh_as_it_was_cha
     assert_eq!(all_of(&desk, 3).await.last().expect("one"), "wake:chief:0:19700102T15:00:00Z");
     until(&clock, 48 + 14).await;
     assert_eq!(sessions(&desk).await.len(), 3, "the earlier time is none any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_up_happens_once_although_the_server_died_before_it_noted_that() {
+    let (mut desk, clock) = Desk::by_hand(&[MORNING]).await;
+    until(&clock, 9).await;
+    let first = all_of(&desk, 1).await;
+    desk.stop().await;
+    // The run is in the journal, where it waits for the person, and the server's file knows of nothing.
+    let forgotten = "DELETE FROM mesh_turns; DELETE FROM mesh_runs; DELETE FROM mesh_events; DELETE FROM mesh_sessions;
+        UPDATE mesh_facts SET value = '1970-01-01T08:00:00Z' WHERE name LIKE '%woken:%';";
+    opened(&desk.folder().join("runs.serve.db")).execute_batch(forgotten).expect("forgotten");
+    let desk = desk.again().await;
+    until(&clock, 10).await;
+    assert_eq!(all_of(&desk, 1).await, first);
+    let runs = ok(desk.get("/runs")).await;
+    assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1), "{runs}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

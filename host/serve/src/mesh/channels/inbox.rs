@@ -281,6 +281,6 @@ async fn task(
         },
     });
     let at = At::Agent { name: mesh.of_own(&taken.seat).unwrap_or(&taken.seat).to_owned(), input };
-    let task = Task { key, kind: "channel", at, is_beside: false };
+    let task = Task { key, kind: "channel", at, is_beside: false, once: Some(id.to_owned()) };
     begin(server, mesh, task, false).await.map(drop)
 }
