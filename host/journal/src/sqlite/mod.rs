@@ -18,6 +18,7 @@ mod owner;
 mod prune;
 mod query;
 mod reading;
+mod release;
 mod rows;
 mod sending;
 mod tables;
@@ -39,6 +40,7 @@ use self::elsewhere::Elsewhere;
 use self::opening::Extent;
 use self::owner::Owner;
 use self::reading::{Readers, SHORT, aside};
+use self::release::Unreleased;
 use self::rows::{history, microseconds, unread};
 use self::writer::Writers;
 use crate::artefact::Revision;
@@ -80,6 +82,8 @@ struct Shared {
     /// Rung when a run has more entries
     grown: Bells,
     elsewhere: Elsewhere,
+    /// Runs that are to be released as soon as that is possible
+    unreleased: Unreleased,
 }
 
 impl SqliteStore {
@@ -128,6 +132,7 @@ impl SqliteStore {
             freed: Bells::default(),
             grown: Bells::default(),
             elsewhere: Elsewhere::default(),
+            unreleased: Unreleased::default(),
         };
         Ok(SqliteStore { shared: Arc::new(shared) })
     }

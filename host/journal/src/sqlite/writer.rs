@@ -9,7 +9,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
 use super::commit::{Trouble, Work};
-use super::entries::{Addition, Waiting, take_waiting};
+use super::entries::{Addition, Waiting};
+use super::release::LeftRun;
 use super::rows::{Tail, answers, receive, time, unread};
 use super::texts::searched;
 use super::{Shared, calls, locked};
@@ -292,28 +293,6 @@ impl Writer {
         }
         Ok(mail)
     }
-
-    fn release(&self) -> rusqlite::Result<()> {
-        let mut connection = self.shared.connection();
-        let outcomes = self.shared.flush(&mut connection);
-        let last = i64::try_from(self.state().tail.number).unwrap_or(i64::MAX);
-        let release = |connection: &Connection| {
-            // The run may have come to rest without this writer having been told, and another one of this process may have taken it
-            // since: whoever takes a run adds an entry.
-            connection
-                .prepare_cached(
-                    "UPDATE runs SET owner = NULL WHERE number = ?1 AND owner = ?2
-                     AND NOT EXISTS (SELECT 1 FROM entries WHERE run = ?1 AND number > ?3)",
-                )?
-                .execute((self.number, self.shared.owner_name(), last))?;
-            take_waiting(connection, self.number)
-        };
-        let waiting = release(&connection);
-        drop(connection);
-        drop(outcomes);
-        self.shared.released(&self.id, waiting?);
-        Ok(())
-    }
 }
 
 impl Drop for Writer {
@@ -328,8 +307,13 @@ impl Drop for Writer {
         {
             tracing::warn!(run = %self.id, %error, "recordings of calls could not be written; the run itself is whole");
         }
-        if !is_released && let Err(error) = self.release() {
-            tracing::warn!(run = %self.id, %error, "the run could not be released; it is free when this process ends");
+        if is_released {
+            return;
+        }
+        let left = LeftRun { id: self.id.clone(), number: self.number, last: self.state().tail.number };
+        if let Err(error) = self.shared.release(&left) {
+            tracing::warn!(run = %self.id, %error, "the run cannot be released; it is tried again, and the run is free when this process ends");
+            self.shared.release_later(left);
         }
     }
 }
