@@ -115,10 +115,18 @@ impl Host {
         self.resume_with(run, &RevisionChoice::Own, session).await
     }
 
-    /// Resumes a run for which something arrived, like [`Host::resume`]; does nothing if it is paused.
+    /// Resumes a run for which something arrived, like [`Host::resume`]; does nothing if it is paused. A run that was to be paused
+    /// when its process ended is paused.
     pub async fn wake(&self, run: &str, session: Session) -> Result<Option<RunReport>, HostError> {
-        if self.0.journal.find(run).await?.status == RunStatus::Paused {
-            return Ok(None);
+        let record = self.0.journal.find(run).await?;
+        match record.status {
+            RunStatus::Paused => return Ok(None),
+            RunStatus::Interrupted if is_to_pause(&self.0.journal.history(&record.id).await?.entries) => {
+                // Nobody works on it: that pauses it at once.
+                self.0.journal.send(&record.id, Entry::of_run(Fact::PauseAsked)).await?;
+                return Ok(None);
+            }
+            _ => {}
         }
         self.resume(run, session).await.map(Some)
     }
@@ -369,6 +377,12 @@ fn busy_in_thread(error: &HostError, thread: Option<&str>) -> Option<Option<RunI
         },
         _ => None,
     }
+}
+
+/// Whether somebody wanted a run with these entries to pause, and neither did it pause since, nor has anybody gone on with it.
+fn is_to_pause(entries: &[Entry]) -> bool {
+    let last = entries.iter().rev().find(|entry| entry.fact == Fact::PauseAsked || entry.fact.status().is_some());
+    last.is_some_and(|last| last.fact == Fact::PauseAsked)
 }
 
 /// Whether nobody worked on a run with these entries when it was cancelled, as it was found before. In between, it may have come to rest,

@@ -160,3 +160,20 @@ async fn a_run_that_cannot_go_on_when_its_time_has_come_is_not_tried_again_at_on
     // While it is tried, somebody works.
     assert!(clock.settled(PATIENCE).await, "{clock:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_to_pause_when_the_server_ended_is_paused_by_the_next_one() {
+    let mut desk = Desk::with(&[SLOW]).await;
+    let run = desk.begin(json!({ "input": "x" })).await;
+    desk.model.was_asked(1).await;
+    let found = desk.host().pause(&run).await.expect("it will pause");
+    assert_eq!(found.status.as_str(), "running", "its node is not done");
+    desk.stop().await;
+    desk.model.is_left_alone().await;
+    let desk = desk.again().await;
+    desk.stands(&run, "paused").await;
+    ok(desk.post(&format!("/runs/{run}/resume"), json!({}))).await;
+    desk.model.was_asked(2).await;
+    desk.model.answers(2);
+    desk.stands(&run, "completed").await;
+}
