@@ -20,16 +20,16 @@ pub(super) async fn tell(server: &Server, run: &RunId) -> Result<(), Problem> {
     if watched.is_empty() {
         return Ok(());
     }
-    let record = match server.runs().store().find(run.as_str()).await {
-        Ok(record) if record.id == *run => record,
+    match server.runs().store().find(run.as_str()).await {
+        Ok(record) if record.id == *run => {}
         // It is about to begin, or was not begun.
         Ok(_) | Err(JournalError::NoSuchRun(_)) => return Ok(()),
         Err(error) => return Err(error.into()),
-    };
+    }
     for Watched { url, entry } in watched {
-        let (bodies, last) = told(server, &record, entry).await?;
+        let (bodies, last, status) = told(server, run, entry).await?;
         // One that goes on after it failed has an end that was told, and another one.
-        let is_over = record.status.is_final() && bodies.iter().any(|body| is_end(body));
+        let is_over = status.is_final() && bodies.iter().any(|body| is_end(body));
         if !store.to_post(run.as_str(), &url, &bodies, (last, is_over), server.clock().now())? {
             tracing::error!(target: "hotcell::serve", %run, "too many posts wait to be taken; what happens is not told any more");
         }
@@ -37,19 +37,21 @@ pub(super) async fn tell(server: &Server, run: &RunId) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What is told of the entries after that one, and the number of the last of them.
-async fn told(server: &Server, record: &RunRecord, after: u64) -> Result<(Vec<String>, u64), Problem> {
+/// What is told of the entries after that one, the number of the last of them, and how the run stands.
+async fn told(server: &Server, run: &RunId, after: u64) -> Result<(Vec<String>, u64, RunStatus), Problem> {
     let journal = server.runs().store();
     let mut entries: Vec<NumberedEntry> = Vec::new();
     let mut last = after;
     loop {
-        let page = journal.entries(&record.id, last, PAGE).await?.entries;
+        let page = journal.entries(run, last, PAGE).await?.entries;
         let Some(end) = page.last() else { break };
         last = end.number;
         entries.extend(page.into_iter().filter(|entry| is_told(&entry.entry.fact)));
     }
+    // After its entries: a run with an end has ended then.
+    let record = &journal.find(run.as_str()).await?;
     let asks = entries.iter().any(|entry| matches!(entry.entry.fact, Fact::Asked { .. }));
-    let open = if asks { open_questions(&journal.history(&record.id).await?.whole()?) } else { Vec::new() };
+    let open = if asks { open_questions(&journal.history(run).await?.whole()?) } else { Vec::new() };
     let mut bodies = Vec::new();
     for NumberedEntry { at, entry: Entry { place, fact }, .. } in entries {
         let (kind, data) = match fact {
@@ -74,7 +76,7 @@ async fn told(server: &Server, record: &RunRecord, after: u64) -> Result<(Vec<St
         let data = json!(RunView::of_record(record, server.agents()));
         bodies.push(json!({ "type": "run.ended", "timestamp": time(record.updated), "data": data }).to_string());
     }
-    Ok((bodies, last))
+    Ok((bodies, last, record.status))
 }
 
 fn is_end(body: &str) -> bool {
