@@ -210,6 +210,11 @@ impl Remembered {
         }
     }
 
+    /// The subject of the effect of an earlier process that is known there.
+    pub(crate) fn subject_at(&self, at: &(EntryPath, u32)) -> Option<&str> {
+        self.effects.get(at).map(|known| known.subject.as_str())
+    }
+
     /// Whether an effect of an earlier process is known there.
     pub(crate) fn has_effect(&self, at: &(EntryPath, u32)) -> bool {
         self.effects.contains_key(at)

@@ -177,6 +177,11 @@ impl NodeTurn {
         }))
     }
 
+    /// The subject of the next effect, if it was done before.
+    pub(crate) fn known_next(&self) -> Option<String> {
+        self.context.remembered().subject_at(&self.next_place()).map(str::to_owned)
+    }
+
     /// Where the next effect or question is found.
     pub(crate) fn next_place(&self) -> (EntryPath, u32) {
         (self.place.clone(), self.number)

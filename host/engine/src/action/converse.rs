@@ -222,7 +222,10 @@ async fn request(
         };
         let made = turn.attempts + 1 - first_attempt;
         if worth_it && made < action.retry.attempts {
-            turn.context.ports.clock.pause(pause(&action.retry, made, status)).await;
+            // An attempt of an earlier process had been waited for.
+            if turn.known_next().is_none() {
+                turn.context.ports.clock.pause(pause(&action.retry, made, status)).await;
+            }
         } else if model < last {
             model += 1;
             settings = models[model].or(&defaults);

@@ -22,6 +22,8 @@ use crate::turn::NodeTurn;
 
 /// The kind of the effect that holds when a job was begun.
 pub const BEGUN: &str = "begun";
+/// The tool that calls it off.
+const CANCEL: &str = "cancel";
 /// How many calls in a row may be given up that only ask how far it is.
 const MOST_SLOW: u32 = 2;
 /// How soon it is asked again at the soonest.
@@ -139,8 +141,15 @@ impl Job<'_, '_> {
             if self.turn.context.remembered().is_cancelled {
                 return Err(Interruption::Waiting);
             }
-            self.pause(after).await;
-            if self.left().is_some_and(|left| left.is_zero()) {
+            let is_late = match self.turn.known_next() {
+                // What an earlier process did then had been waited for, whatever the time is now.
+                Some(known) => known.starts_with(&format!("{}{CANCEL} ", self.action.tools)),
+                None => {
+                    self.pause(after).await;
+                    self.left().is_some_and(|left| left.is_zero())
+                }
+            };
+            if is_late {
                 let reason = format!("it was not done within {}", seconds(self.action.deadline));
                 return Err(self.give_up(state, reason).await);
             }
@@ -189,7 +198,7 @@ impl Job<'_, '_> {
     /// Calls it off, because it takes too long.
     async fn give_up(&mut self, state: Value, reason: String) -> Interruption {
         self.guard = None;
-        if let Err(stop) = self.call("cancel", vec![("state", state), ("reason", "timeout".into())]).await
+        if let Err(stop) = self.call(CANCEL, vec![("state", state), ("reason", "timeout".into())]).await
             && stop.reason().is_none()
         {
             return stop;
@@ -204,7 +213,7 @@ impl Job<'_, '_> {
         self.guard = Some(CallOff {
             context: self.turn.context.clone(),
             node: self.turn.node.clone(),
-            tool: format!("{}cancel", self.action.tools),
+            tool: format!("{}{CANCEL}", self.action.tools),
             arguments,
             state: self.seen.clone(),
             site: self.turn.site(),
@@ -228,7 +237,7 @@ impl Job<'_, '_> {
         let (node, site, seen) = (self.turn.node.clone(), self.turn.site(), self.seen.clone());
         let limit = self.left().map_or(self.action.step, |left| left.min(self.action.step));
         // What is called off, and what has come, may take as long as any call.
-        let limit = if matches!(tool, "cancel" | "receive") || limit.is_zero() { self.action.step } else { limit };
+        let limit = if matches!(tool, CANCEL | "receive") || limit.is_zero() { self.action.step } else { limit };
         let outcome = self
             .turn
             .effect(deed, |context| async move {

@@ -11,6 +11,7 @@ mod deadlines;
 mod denials;
 mod golden;
 mod growth;
+mod jobs;
 mod loops;
 mod parts;
 mod policies;
