@@ -182,10 +182,6 @@ pub(super) async fn perform(
     for (place, call) in calls.into_iter().enumerate() {
         let callable = named(&reach, &call);
         let refused = match allowed.get(&place) {
-            Some(confirm::Answer::Awaited) => {
-                is_waiting = true;
-                continue;
-            }
             Some(confirm::Answer::No) => Some(format!("error: {}", confirm::NOT_ALLOWED)),
             Some(confirm::Answer::Yes) | None => refusal(callable, &reach, &call),
         };

@@ -1,17 +1,20 @@
 //! Calls that a model makes of what a graph defines: tools of the client, and the one by which it hands in.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use hotcell_engine::{Engine, Outcome, RunReport};
+use async_trait::async_trait;
+use hotcell_budget::Account;
+use hotcell_engine::{CallReport, Engine, Outcome, Ports, RunReport, ToolCall, Tools};
 use hotcell_graph::ir::{Action, AnswerCallsAction, CallLimits, Callable, Graph, Slot, Submit, Tool, ToolKind};
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Reducer, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunStore};
+use hotcell_models::ToolSpec;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::common::journal::{entries, request};
+use crate::common::journal::{answer, entries, open, request};
 use crate::common::{World, end, graph, node};
 
 fn slot(name: &str, schema: &Json) -> Slot {
@@ -21,25 +24,30 @@ fn slot(name: &str, schema: &Json) -> Slot {
 }
 
 fn client(name: &str) -> Callable {
+    client_asking(name, false)
+}
+
+/// The same; a person may have to allow it.
+fn client_asking(name: &str, confirm: bool) -> Callable {
     Callable::Defined(Arc::new(Tool {
         name: name.into(),
         spoken: name.to_owned(),
         description: String::new(),
         inputs: vec![slot("room", &json!({ "type": "string" }))],
         kind: ToolKind::Client,
-        confirm: false,
+        confirm,
     }))
 }
 
 /// A graph that answers these calls of a model.
 fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
-    answering_with(None, calls)
+    answering_with(None, calls, Vec::new())
 }
 
-/// The same, which keeps under `kept` what is handed in before all of it is there.
-fn answering_with(kept: Option<&str>, calls: &[(&str, &str)]) -> Arc<Graph> {
+/// The same with more tools, which keeps under `kept` what is handed in before all of it is there.
+fn answering_with(kept: Option<&str>, calls: &[(&str, &str)], more: Vec<Callable>) -> Arc<Graph> {
     let outputs = vec![slot("celsius", &json!({ "type": "integer" })), slot("rooms", &json!({ "type": "array" }))];
-    let tools = vec![
+    let mut tools = vec![
         client("measure"),
         client("look"),
         Callable::Submit(Arc::new(Submit {
@@ -50,6 +58,7 @@ fn answering_with(kept: Option<&str>, calls: &[(&str, &str)]) -> Arc<Graph> {
             kept: kept.map(Key::from),
         })),
     ];
+    tools.extend(more);
     let conversation = Key::from("talk");
     let action = AnswerCallsAction {
         conversation: conversation.clone(),
@@ -163,6 +172,7 @@ async fn what_is_handed_in_is_kept_until_the_rest_is_there() {
     let graph = answering_with(
         Some("partly"),
         &[("hand_in", r#"{"celsius": 20.7}"#), ("hand_in", r#"{"rooms": 1}"#), ("hand_in", r#"{"rooms": ["a"]}"#)],
+        Vec::new(),
     );
     let report = start(&engine(&Arc::default(), &Arc::default()), &graph).await;
     let told = told(&report);
@@ -171,4 +181,57 @@ async fn what_is_handed_in_is_kept_until_the_rest_is_there() {
     assert!(told[1].starts_with("error: result `rooms`: ") && told[1].ends_with(or), "{}", told[1]);
     assert_eq!(told[2], "taken");
     assert_eq!(report.state.get("filled").unwrap().to_json(), r#"{"celsius":20,"rooms":["a"]}"#);
+}
+
+/// Tools that say their own names, and take note of who called.
+#[derive(Default)]
+struct Named(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Tools for Named {
+    fn describe(&self, name: &str) -> Option<ToolSpec> {
+        Some(ToolSpec { name: name.into(), description: String::new(), parameters: json!({ "type": "object" }) })
+    }
+
+    async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        self.0.lock().unwrap().push(call.name.to_owned());
+        let result = Ok(json!(call.name).to_string());
+        CallReport { result, account: Account::default(), notices: Vec::new() }
+    }
+}
+
+#[tokio::test]
+async fn each_call_is_made_once_and_has_its_own_result_whichever_is_allowed_first() {
+    let described = |name: &str, confirm| Callable::Described {
+        tool: name.to_owned(),
+        name: name.to_owned(),
+        description: None,
+        parameters: None,
+        confirm,
+    };
+    let room = r#"{"room": "hall"}"#;
+    let calls = [("plain", "{}"), ("pay", "{}"), ("buy", "{}"), ("lock", room), ("look", room)];
+    let more =
+        vec![described("plain", false), described("pay", true), described("buy", true), client_asking("lock", true)];
+    let graph = answering_with(None, &calls, more);
+    let (journal, tools) = (Arc::new(MemoryStore::default()), Arc::new(Named::default()));
+    let engine = || {
+        let ports = Ports { tools: tools.clone(), ..Arc::new(World::default()).ports() };
+        Engine::new(ports, journal.clone())
+    };
+    let mut report = start(&engine(), &graph).await;
+    // The last question is answered first, as long as there are some.
+    while let Outcome::Waiting { .. } = report.outcome {
+        let open = open(&*journal, &report.run).await;
+        let last = open.last().expect("it waits for something");
+        let text = match &last.question.call {
+            Some(call) => format!("the client did {}", call.tool),
+            None => "approved".to_owned(),
+        };
+        answer(&*journal, &report.run, last, &text).await;
+        report = engine().resume(&report.run, graph.clone(), CancellationToken::new()).await.expect("it goes on");
+    }
+    assert_eq!(report.outcome, Outcome::Completed { output: "done".into() });
+    assert_eq!(told(&report), ["plain", "pay", "buy", "the client did lock", "the client did look"]);
+    assert_eq!(*tools.0.lock().unwrap(), ["plain", "pay", "buy"]);
 }

@@ -17,31 +17,28 @@ pub(super) use crate::action::defined::NOT_ALLOWED;
 pub(super) enum Answer {
     Yes,
     No,
-    /// There is no answer yet
-    Awaited,
 }
 
 /// Asks about all calls that need it, so that they can be answered together: the answers by the places of the calls.
 ///
-/// This comes before all calls, as the numbers of the questions have to be the same when the turn is repeated.
+/// This comes before all calls, and none is made before all are answered: what a call does and asks has numbers, which have to be the same
+/// when the turn is repeated, whichever of the answers came first.
 pub(super) async fn ask(
     turn: &mut NodeTurn,
     reach: &[ReachableTool],
     calls: &[ToolCallRequest],
 ) -> Result<HashMap<usize, Answer>, Interruption> {
-    let mut answers = HashMap::new();
+    let (mut answers, mut is_waiting) = (HashMap::new(), false);
     for (place, call) in calls.iter().enumerate() {
         if !named(reach, call).is_some_and(|callable| callable.confirm) {
             continue;
         }
         let arguments = parse_json(&call.arguments).unwrap_or_default();
-        let answer = match defined::may_call(turn, &call.name, &arguments).await {
-            Ok(true) => Answer::Yes,
-            Ok(false) => Answer::No,
-            Err(Interruption::Waiting) => Answer::Awaited,
+        match defined::may_call(turn, &call.name, &arguments).await {
+            Ok(may_call) => drop(answers.insert(place, if may_call { Answer::Yes } else { Answer::No })),
+            Err(Interruption::Waiting) => is_waiting = true,
             Err(other) => return Err(other),
-        };
-        answers.insert(place, answer);
+        }
     }
-    Ok(answers)
+    if is_waiting { Err(Interruption::Waiting) } else { Ok(answers) }
 }
