@@ -269,6 +269,11 @@ impl Remembered {
         })
     }
 
+    /// Forgets until when nodes of the graph at that place waited that do not wait any more: one that waits again waits anew.
+    pub(crate) fn forget_timers(&mut self, base: &EntryPath, waits: impl Fn(&str) -> bool) {
+        self.timers.retain(|(of, node), _| of != base || waits(node));
+    }
+
     /// Until when a node of the graph at that place waits, if that was decided before.
     pub(crate) fn timer(&self, base: &EntryPath, node: &str) -> Option<SystemTime> {
         self.timers.get(&(base.clone(), node.to_owned())).copied()

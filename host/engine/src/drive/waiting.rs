@@ -28,6 +28,8 @@ impl Drive {
         let clock = self.context.ports.clock.clone();
         let deadlines = self.schedule.deadlines(&self.graph);
         self.timers.retain(|node, _| deadlines.iter().any(|(waiting, _)| waiting == node));
+        let waits = |id: &str| deadlines.iter().any(|(waiting, _)| *self.graph.node(*waiting).id == *id);
+        self.context.remembered().forget_timers(&place, waits);
         for (node, deadline) in deadlines {
             let deadline = deadline.min(LONGEST_WAIT);
             if self.timers.contains_key(&node) {

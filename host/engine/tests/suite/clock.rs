@@ -12,12 +12,12 @@ use hotcell_graph::ir::{
     Action, AgentLoop, Arrived, CallAction, CallTarget, Graph, Join, JoinWhen, ModelSettings, Retry, RetryOn, Unmet,
 };
 use hotcell_graph::{Reducer, Value};
-use hotcell_journal::{Fact, MemoryStore, RunStore};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunStore};
 use hotcell_models::{Finish, Model, ModelError, OnText, Reply, Request, TokenUsage};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::held::Held;
-use crate::common::journal::{before_the_end, journal_with, request};
+use crate::common::journal::{before_the_end, header, journal_with, request};
 use crate::common::{World, ask, each, end, graph, node, pass, script};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -156,6 +156,24 @@ async fn a_clock_that_was_set_back_makes_no_join_wait_longer_than_the_graph_says
     let due = to_the_end(&clock, begun).await;
     let report = goes_on.await.expect("whole").expect("it went on");
     assert_eq!((report.outcome, &*due), (completed(r#"["quick"]"#), &[2.0, 3.0][..]));
+}
+
+/// In a cycle, a join waits again. Until when it waited the first time is in the journal, too.
+#[tokio::test]
+async fn a_join_that_waits_again_after_the_process_ended_waits_as_long_as_the_graph_says() {
+    let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+    let waited = Fact::TimerSet { node: "join".to_owned(), at: begun + HOUR / 2 };
+    let entries = [Entry::of_run(Fact::Started(header())), Entry::of_run(waited)];
+    let (store, id) = journal_with(&entries).await;
+    let clock = ManualClock::at(begun);
+    let scripts = Arc::new(Slow(clock.clone()));
+    let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+    let graph = Arc::new(join("1"));
+    let goes_on =
+        tokio::spawn(async move { Engine::new(ports, store).resume(&id, graph, CancellationToken::new()).await });
+    let due = to_the_end(&clock, begun).await;
+    let report = goes_on.await.expect("whole").expect("it went on");
+    assert_eq!((report.outcome, &*due), (completed(r#"["quick","late"]"#), &[1.0][..]));
 }
 
 #[tokio::test]
