@@ -1,9 +1,11 @@
 //! `plugin.toml`: what a project says about its plugin that its code does not.
 
-use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::{fmt, io};
 
-use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{IntoDeserializer as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::project::{Kind, Language, NameError, check_name};
@@ -34,11 +36,32 @@ pub(crate) struct Manifest {
     pub(crate) capabilities: Map<String, Value>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Kinds {
-    One(Kind),
-    Several(Vec<Kind>),
+/// One kind, or a list of them.
+#[derive(Debug)]
+struct Kinds(Vec<Kind>);
+
+impl<'de> Deserialize<'de> for Kinds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrSeveral;
+
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = Kinds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a kind of plugin, such as \"tool\", or a list of kinds")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, kind: &str) -> Result<Kinds, E> {
+                Kind::deserialize(kind.into_deserializer()).map(|kind| Kinds(vec![kind]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, kinds: A) -> Result<Kinds, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(kinds)).map(Kinds)
+            }
+        }
+
+        deserializer.deserialize_any(OneOrSeveral)
+    }
 }
 
 fn own_sdk() -> PathBuf {
@@ -112,10 +135,7 @@ impl Manifest {
 
     /// The kinds of the plugin.
     pub(crate) fn kinds(&self) -> &[Kind] {
-        match &self.kind {
-            Kinds::One(kind) => std::slice::from_ref(kind),
-            Kinds::Several(kinds) => kinds,
-        }
+        &self.kind.0
     }
 
     /// Whether the plugin asks for a capability.
@@ -148,6 +168,15 @@ mod tests {
             (good.replace("\"x\"", "\"a b\""), "`a b` is not a valid plugin name"),
             (good.replace("\"c\"", "\"cobol\""), "cobol"),
             (good.replace("[\"tool\", \"hooks\"]", "[]"), "`kind` is empty"),
+            (
+                good.replace("[\"tool\", \"hooks\"]", "\"tol\""),
+                "unknown variant `tol`, expected one of `tool`, `script`",
+            ),
+            (good.replace("\"hooks\"]", "\"hoks\"]"), "unknown variant `hoks`, expected one of `tool`, `script`"),
+            (
+                good.replace("[\"tool\", \"hooks\"]", "1"),
+                "expected a kind of plugin, such as \"tool\", or a list of kinds",
+            ),
             (good.replace("src/", "../"), "inside the project"),
             (good.replace("\"c\"", "\"rust\""), "`Cargo.toml`"),
             (format!("{good}colour = 1\n"), "colour"),

@@ -420,6 +420,11 @@ mod tests {
             (plugin(r#", "connector": { "modes": [] }"#), connect, "neither mode"),
             (plugin(r#", "connector": { "modes": ["push"] }"#), connect, "unknown variant `push`"),
             (plugin(r#", "capabilities": { "htpt": [] }"#), hook, "unknown field `htpt`"),
+            (
+                plugin(r#", "capabilities": { "http": ["example.org"] }"#),
+                hook,
+                "`example.org` is not a server: it does not begin with `https://` or `http://`",
+            ),
             (plugin("").replace("\"x\"", "\"a:b:c\""), &[], "the plugin's name `b:c`"),
         ];
         for (text, exports, expected) in cases {

@@ -1,7 +1,7 @@
 //! What a plugin asks the operator for, as it stands in its description. A request grants nothing; it bounds what can be
 //! granted.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HttpGrant, RandomGrant, SecretGrant, is_default};
 
@@ -56,7 +56,7 @@ pub struct DirectoryRequest {
 }
 
 /// Servers that a plugin asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum HttpRequested {
     /// This one.
@@ -65,8 +65,18 @@ pub enum HttpRequested {
     Any(AnyServer),
 }
 
+// What is wrong with a server is for its author to read; an untagged enum only says that no variant fits.
+impl<'de> Deserialize<'de> for HttpRequested {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(text) if text == "*" => Ok(HttpRequested::Any(AnyServer::Any)),
+            server => HttpGrant::deserialize(server).map(HttpRequested::Server).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 /// The text `*`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum AnyServer {
     /// `*`
     #[serde(rename = "*")]
