@@ -109,7 +109,7 @@ impl Engine {
             Some(redaction) => redaction.open_header(kept.clone()),
             None => kept.clone(),
         };
-        change_given(&mut header, &wanted)?;
+        change_given(&mut header, &wanted, &graph)?;
         mark_copied(&mut header.given, copied.len());
         let given = self.given_of(&header, &graph).await?;
         if wanted.origin.at == 1 {
@@ -288,7 +288,7 @@ fn check_prompts(graph: &Arc<Graph>, engine: &Engine, origin: &ForkOrigin) -> Re
 }
 
 /// What the fork was given, where that is something else than the run was given.
-fn change_given(header: &mut RunHeader, wanted: &ForkRequest) -> Result<(), ForkError> {
+fn change_given(header: &mut RunHeader, wanted: &ForkRequest, graph: &Graph) -> Result<(), ForkError> {
     let mut given = header.given.clone();
     // It is no run of the thread: what is said there goes on from the run itself.
     given.remove("thread");
@@ -304,12 +304,15 @@ fn change_given(header: &mut RunHeader, wanted: &ForkRequest) -> Result<(), Fork
         }
         given.insert("input", input.as_str().into());
     }
-    if wanted.origin.at == 1 && !wanted.set.is_empty() {
-        let mut state = given.get("state").and_then(Value::as_object).cloned().unwrap_or_default();
+    if wanted.origin.at == 1 {
         for (key, value) in wanted.set.iter() {
-            state.insert(&**key, value.clone());
+            // The state begins with the values of variables, which are given by themselves.
+            let is_variable = graph.variables.iter().any(|variable| variable.name == *key);
+            let part = if is_variable { "variables" } else { "state" };
+            let mut values = given.get(part).and_then(Value::as_object).cloned().unwrap_or_default();
+            values.insert(&**key, value.clone());
+            given.insert(part, Value::Object(values));
         }
-        given.insert("state", Value::Object(state));
     }
     header.given = given;
     Ok(())

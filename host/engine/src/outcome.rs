@@ -24,15 +24,15 @@ pub enum InputMisfit {
 /// Why a run did not start or cannot go on.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// Variables without default were not given
+    /// Variables without default were not given; each with its description
     #[error("{}", missing_variables(.0))]
     MissingVariables(Vec<String>),
     /// Inputs without default were not given
     #[error("{}", missing_inputs(.0))]
     MissingInputs(Vec<String>),
-    /// Variables were given that the graph does not declare
-    #[error("the graph declares no variable {}", list(.0))]
-    UnknownVariables(Vec<String>),
+    /// Variables were given that the graph does not declare; the text says which
+    #[error("{0}")]
+    UnknownVariables(String),
     /// Values were given that the graph does not take; the text says which
     #[error("{0}")]
     UnknownState(String),
@@ -139,8 +139,8 @@ pub(crate) struct Part {
 }
 
 pub(crate) fn missing_variables(names: &[String]) -> String {
-    let verb = if names.len() == 1 { "variable has" } else { "variables have" };
-    format!("the graph's {verb} no value and no default: {}", list(names))
+    let (variables, have) = if names.len() == 1 { ("variable", "has") } else { ("variables", "have") };
+    format!("the {variables} {} {have} no value and no default", names.join(", "))
 }
 
 pub(crate) fn missing_inputs(names: &[String]) -> String {
@@ -153,7 +153,7 @@ pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {
         if names.len() == 1 { ("variable", "has", "it") } else { ("variables", "have", "them") };
     format!(
         "the {variable} {} of agent `{agent}` {have} no default: declare {them} too in the graph that calls it, or give a default",
-        list(names)
+        names.join(", ")
     )
 }
 

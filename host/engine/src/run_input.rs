@@ -127,15 +127,41 @@ pub(crate) fn check_state(graph: &Graph, given: &RunInput) -> Result<(), RunErro
     let (no, those) = if called { ("there is no input", "inputs") } else { ("the state has no field", "fields") };
     let hidden = graph.conversation.as_ref().filter(|_| called);
     let taken: Vec<&str> = graph.open_state.iter().filter(|key| hidden != Some(key)).map(|key| &**key).collect();
-    let help = match (closest(first, taken.iter().copied()), &taken[..]) {
+    let help = advise(first, &taken, those);
+    Err(RunError::UnknownState(format!("{no} {}; {help}", list(&unknown))))
+}
+
+/// What to give in place of a name that is not taken: the one that is most like it, or all that are.
+fn advise(name: &str, taken: &[&str], those: &str) -> String {
+    match (closest(name, taken.iter().copied()), taken) {
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, []) => format!("it takes no {those}"),
         (None, all) => {
             let all: Vec<String> = all.iter().map(|name| (*name).to_owned()).collect();
             format!("its {those} are {}", list(&all))
         }
+    }
+}
+
+/// What is wrong with values for names that are no variables of the graph.
+fn no_variables(graph: &Graph, unknown: &[String]) -> String {
+    // Whoever calls a graph with inputs gives these by name, and knows of no variables.
+    if graph.results.is_some() && graph.variables.is_empty() {
+        let taken = graph.open_state.iter().filter(|key| graph.conversation.as_ref() != Some(*key));
+        let taken: Vec<&str> = taken.map(|key| &**key).collect();
+        let help = unknown.first().map_or_else(String::new, |first| advise(first, &taken, "inputs"));
+        return format!("there is no input {}; {help}", list(unknown));
+    }
+    let taken: Vec<&str> = graph.variables.iter().map(|variable| &*variable.name).collect();
+    let is_state = |name: &&String| {
+        let mut state = graph.open_state.iter().chain(graph.initial_state.iter().map(|(key, _)| key));
+        state.any(|key| **key == ***name)
     };
-    Err(RunError::UnknownState(format!("{no} {}; {help}", list(&unknown))))
+    let help = match (unknown.iter().find(is_state), unknown.first()) {
+        (Some(name), _) => format!("`{name}` is a field of its state"),
+        (None, first) => first.map_or_else(String::new, |first| advise(first, &taken, "variables")),
+    };
+    format!("the graph declares no variable {}; {help}", list(unknown))
 }
 
 /// The values of all variables of a graph.
@@ -145,7 +171,7 @@ pub(crate) fn check_variables(graph: &Graph, given: &RunInput) -> Result<Arc<[(K
         given.variables.keys().filter(|name| !declared(name)).map(|name| name.to_string()).collect();
     if !unknown.is_empty() {
         unknown.sort();
-        return Err(RunError::UnknownVariables(unknown));
+        return Err(RunError::UnknownVariables(no_variables(graph, &unknown)));
     }
     let mut values = Vec::with_capacity(graph.variables.len());
     let mut missing = Vec::new();
@@ -154,8 +180,8 @@ pub(crate) fn check_variables(graph: &Graph, given: &RunInput) -> Result<Arc<[(K
             (Some(value), _) => values.push((variable.name.clone(), value.to_display().into_owned())),
             (None, Some(default)) => values.push((variable.name.clone(), default.clone())),
             (None, None) => missing.push(match &*variable.description {
-                "" => variable.name.to_string(),
-                description => format!("{} ({description})", variable.name),
+                "" => format!("`{}`", variable.name),
+                description => format!("`{}` ({description})", variable.name),
             }),
         }
     }

@@ -298,6 +298,18 @@ fn a_missing_variable_is_named() {
 }
 
 #[test]
+fn a_variable_that_is_not_declared_is_refused_with_those_that_are() {
+    let desk = greeting();
+    let said = |given: &str| {
+        let (code, _, told) = desk.said(&["run", ".", "--var", given]);
+        assert_eq!(code, Some(2), "{told}");
+        told.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(said("langage=fr"), "error: the graph declares no variable `langage`; did you mean `language`?");
+    assert_eq!(said("who=Ada"), "error: the graph declares no variable `who`; its variables are `language`");
+}
+
+#[test]
 fn colours_switch_off() {
     let desk = greeting();
     let coloured = |arguments: &[&str], no_color: Option<&str>| {

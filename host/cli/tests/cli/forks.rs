@@ -44,6 +44,31 @@ fn a_fork_goes_on_with_another_state_and_differs_from_there_on() {
     assert_eq!(forked, at.parse::<u64>().unwrap() + 1);
 }
 
+/// A graph that asks where to send something, with the person as a variable.
+const TO: &str = r#"name: to
+start: ask
+variables:
+  - { name: who, description: The person, default: Ada }
+nodes:
+  ask:
+    type: approval
+    question: "Send to {{who}}?"
+    options: ["yes"]
+    routes: { "yes": done }
+    on_other: done
+  done: { type: end, output: "sent to {{who}}" }
+"#;
+
+#[test]
+fn a_fork_at_the_start_has_other_values_of_variables() {
+    let desk = Desk::with(TO, &[]);
+    stdout(&desk, &["run", ".", "--answer", "yes"], 0);
+    let run = desk.only_run().to_string();
+    stdout(&desk, &["runs", "fork", &run, "--at", "1", "--set", "who=Bob", "--no-input", "--quiet"], 3);
+    let fork = desk.runs()[0].id.to_string();
+    assert_eq!(stdout(&desk, &["runs", "answer", &fork, "yes", "--resume"], 0).lines().last(), Some("sent to Bob"));
+}
+
 #[test]
 fn what_is_no_fork_is_refused_and_begins_nothing() {
     let (desk, run) = sent();
