@@ -174,7 +174,7 @@ pub(super) fn failed_nodes(failures: &[&NodeFailure]) -> Option<(u64, String)> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let told = |(node, error): &(&str, String)| format!("`{}`: {}", one_line(node, 100), one_line(error, 300));
+    let told = |(node, error): &(&str, String)| format!("`{}`: {}", one_line(node, 100), one_line(error, 600));
     let first: Vec<String> = nodes.iter().take(SHOWN).map(told).collect();
     (!nodes.is_empty()).then(|| (nodes.len() as u64, format!("{}{more}", first.join("; "))))
 }
@@ -188,8 +188,12 @@ fn in_a_line(error: &str) -> String {
     let says = |line: &&str| line.chars().any(char::is_alphanumeric);
     let rest: Vec<&str> = lines.take_while(|line| !line.ends_with("write into `hotcell.toml`:")).filter(says).collect();
     let Some((last, before)) = rest.split_last() else { return first.to_owned() };
-    let is_place = |line: &&&str| line.starts_with("File \"") && !line.starts_with("File \"/python/");
-    match before.iter().rev().find(is_place) {
+    // Only the author's own files are a place to look at: not those of Python, nor those of the cell around the script.
+    let is_own = |line: &&&str| {
+        let file = line.strip_prefix("File \"");
+        file.is_some_and(|file| !["/python/", "/0/", "<frozen "].iter().any(|other| file.starts_with(other)))
+    };
+    match before.iter().rev().find(is_own) {
         Some(place) => format!("{first} … {place} … {last}"),
         None => format!("{first} … {last}"),
     }
@@ -241,5 +245,9 @@ mod tests {
                       write into `hotcell.toml`:\n[grants.s]\nkv = true";
         assert_eq!(in_a_line(denied), "s failed: Error: no `kv` … URLError: denied");
         assert_eq!(in_a_line("s failed\n"), "s failed");
+        let within = "s failed: Traceback (most recent call last):\n  File \"s.py\", line 2, in <module>\n    import x\n  File \
+                      \"/0/surface.py\", line 53, in find_spec\n  File \"<frozen os>\", line 709, in __getitem__\nKeyError: 'x'";
+        let told = "s failed: Traceback (most recent call last): … File \"s.py\", line 2, in <module> … KeyError: 'x'";
+        assert_eq!(in_a_line(within), told);
     }
 }
