@@ -329,10 +329,15 @@ fn a_tool_is_called_by_hand() {
         (&["./acme.wasm", "say", "[1]"], "are a JSON object"),
         (&["./acme.wasm", "say", "{"], "the arguments are not JSON"),
         (&["acme", "say", say], "there is no plugin `acme`"),
+        (&["acme", "say", say], "`hotcell plugin add FILE` installs one"),
+        (&["./nothing.wasm", "say", say], "there is no file `./nothing.wasm`"),
     ] {
         let (code, told) = call(arguments);
         assert!(code == Some(2) && told.contains(part), "{arguments:?}: {told}");
     }
+    desk.write("p/plugin.toml", "");
+    let (_, told) = call(&["acme", "say", say, "--in", "p"]);
+    assert!(told.contains("to call the plugin of this project, write `.` in place of its name"), "{told}");
     put(&desk, "plugins/acme.wasm", &probe(&serde_json::json!({ "ask": true })));
     let (code, told) = call(&["acme", "say", say]);
     assert!(code == Some(2) && told.contains("decide with: hotcell plugin grant acme"), "{told}");
@@ -371,7 +376,11 @@ fn cases_are_chosen_by_name_and_told_in_full() {
     assert!(told.contains("2 cases have no baseline yet") && !told.contains("in cells"), "{told}");
     let (_, told) = test(&["--case", "ada", "--verbose"]);
     assert!(told.contains("1 case has no baseline yet") && told.contains("1 cell call, "), "{told}");
-    for (project, part) in [("nowhere", "there is no folder `nowhere`"), (".", "hotcell plugin new NAME")] {
+    for (project, part) in [
+        ("nowhere", "there is no folder `nowhere`"),
+        ("nowhere", "`--case TEXT` chooses cases by their names"),
+        (".", "hotcell plugin new NAME"),
+    ] {
         let output = desk.output(&["plugin", "test", project]);
         assert!(output.status.code() == Some(2) && text(&output).contains(part), "{project}: {}", text(&output));
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use hotcell_budget::Usage;
+use hotcell_budget::{Limit, Usage};
 use hotcell_cells::{CellError, ConnectorReply, GuestErrorKind, LogLevel, LogLine, NodeOutcome, Verdict};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -108,11 +108,9 @@ pub fn play_natively(mut program: Command, case: &Case) -> Result<Option<Played>
     let stderr = errors.join().unwrap_or_default();
     let gave = match ended {
         Ok(Some(gave)) => gave,
+        // It is the case that fails, and not the tests.
         Ok(None) if ran_out => {
-            return Err(HarnessError::Native {
-                program: name.clone(),
-                message: format!("it did not end within {} ms", patience.as_millis()),
-            });
+            Err(CellError::Limit { limit: Limit::Deadline, detail: format!("still running after {patience:?}") })
         }
         Ok(None) => Err(CellError::Trap {
             message: "the program ended before the call did".to_owned(),
@@ -241,5 +239,25 @@ fn order(call: &Call) -> Value {
             let callback = callback.as_ref().map(|(url, session)| json!({ "url": url, "session": session }));
             json!({ "connector": { "input": input, "config": config, "callback": callback, "body": body } })
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::play_natively;
+    use crate::case::Case;
+
+    #[test]
+    fn a_call_that_does_not_end_fails_its_case() {
+        let case = r#"{ "tool": "a", "expect": { "output": 1 }, "budget": { "wall_clock_ms": 50 } }"#;
+        let case = Case::parse(case, Path::new(".")).unwrap();
+        let mut program = Command::new("sh");
+        program.args(["-c", "while :; do :; done"]);
+        let played = play_natively(program, &case).unwrap().unwrap();
+        let told = played.problems.join("\n");
+        assert!(told.contains("deadline: still running after 50ms"), "{told}");
     }
 }

@@ -10,7 +10,7 @@ use hotcell_runtime::{CallError, PluginTools};
 use serde_json::Value;
 
 use super::author::{component_of, places_of};
-use super::{Context, Desk, explained};
+use super::{Context, Desk, component_in, explained, is_project};
 use crate::arguments::PluginCall;
 use crate::command::explain::limit_help;
 use crate::command::given::read_input;
@@ -92,8 +92,7 @@ fn component(context: &Context, named: &str) -> Result<Option<(PathBuf, Option<P
     if path.extension().is_some_and(|extension| extension == "wasm") {
         return Ok(Some((path.to_owned(), None)));
     }
-    let is_project = ["plugin.toml", "Cargo.toml"].iter().any(|file| path.join(file).is_file());
-    if !is_project {
+    if !is_project(path) {
         return Ok(None);
     }
     let file = component_of(context, path)?;
@@ -107,9 +106,7 @@ fn alone(
     places: Option<PlaceFinder>,
     call: &PluginCall,
 ) -> Result<(Component, PluginTools), Failure> {
-    let component = Component::read(file).map_err(|reason| {
-        Failure::refused(format!("`{}` is not a plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
-    })?;
+    let component = component_in(file)?;
     let order = GrantOrder { nothing: !call.grant, ..GrantOrder::default() };
     let host =
         context.host(HostArguments { model: call.model.clone(), without_runs: true, ..HostArguments::default() })?;
@@ -119,7 +116,14 @@ fn alone(
 
 fn installed(context: &Context, call: &PluginCall) -> Result<(Component, PluginTools), Failure> {
     let desk = Desk::with_model(context, &call.folders, call.model.clone())?;
-    let (file, component) = desk.find(&call.plugin)?;
+    let (file, component) = desk.find(&call.plugin).map_err(|failure| {
+        // In the folder of a project, its own plugin is not installed.
+        if is_project(&call.folders.folder) {
+            failure.help("to call the plugin of this project, write `.` in place of its name")
+        } else {
+            failure
+        }
+    })?;
     let name = &component.description.name;
     let said = explained(name, &desk.standing(file, component), &call.folders);
     if !said.is_empty() {

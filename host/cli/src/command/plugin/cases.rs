@@ -13,7 +13,7 @@ use hotcell_runtime::plugins::Grants;
 use hotcell_runtime::plugins::Plugin as Component;
 
 use super::author::{component_of, places_of};
-use super::{Context, print};
+use super::{Context, is_project, print};
 use crate::arguments::{PluginBench, PluginTest};
 use crate::exit::{Exit, Failure};
 use crate::narration::{counted, describe_usage, short};
@@ -58,7 +58,8 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
             };
             context.screen.line(&format!("{name}: recorded {replies}"));
         }
-        if !arguments.update && same_engine {
+        // A call that went wrong used what it used until then, which says nothing about the plugin.
+        if !arguments.update && same_engine && played.problems.is_empty() {
             match baseline.compare(name, &played.usage) {
                 Compared::Within => {}
                 Compared::New => unmeasured += 1,
@@ -126,9 +127,10 @@ fn cases_in(folder: &Path) -> Result<Vec<(String, Case)>, Failure> {
     if cases.is_empty() {
         let project = folder.parent().unwrap_or(folder);
         if !project.is_dir() {
-            return Err(Failure::refused(format!("there is no folder `{}`", project.display())));
+            return Err(Failure::refused(format!("there is no folder `{}`", project.display()))
+                .help("name the folder of a plugin project; `--case TEXT` chooses cases by their names"));
         }
-        if !["plugin.toml", "Cargo.toml"].iter().any(|file| project.join(file).is_file()) {
+        if !is_project(project) {
             return Err(Failure::refused(format!("`{}` is not the folder of a plugin project", project.display()))
                 .help(
                     "it has neither `plugin.toml` nor `Cargo.toml`; create a project with `hotcell plugin new NAME`",

@@ -5,7 +5,7 @@ use std::path::Path;
 use hotcell_runtime::plugins::{Owner, Plugin as Component, Standing, install, install_bytes};
 use hotcell_runtime::{RemoveError, shipped_plugins};
 
-use super::{Context, Desk, explained, print, quoted, word};
+use super::{Context, Desk, component_in, explained, print, quoted, word};
 use crate::arguments::PluginFolders;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
@@ -21,10 +21,7 @@ enum Added<'a> {
 fn meant(file: &Path) -> Result<(Added<'_>, Component), Failure> {
     let name = file.to_string_lossy();
     if file.exists() || name.contains(['/', '.']) {
-        let component = Component::read(file).map_err(|reason| {
-            Failure::refused(format!("`{}` is not a plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
-        })?;
-        return Ok((Added::File(file), component));
+        return Ok((Added::File(file), component_in(file)?));
     }
     let unreadable = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
     let shipped = shipped_plugins().map_err(|error| unreadable(&error))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use hotcell_runtime::plugins::Plugin as Component;
 use serde_json::json;
 
-use super::{Context, Desk, explained, print, word};
+use super::{Context, Desk, component_in, explained, print, word};
 use crate::arguments::PluginFolders;
 use crate::events;
 use crate::exit::{Exit, Failure};
@@ -19,12 +19,7 @@ pub(super) fn perform(
 ) -> Result<Exit, Failure> {
     let desk = Desk::new(context, folders)?;
     let (file, component) = match Path::new(plugin) {
-        path if path.extension().is_some_and(|extension| extension == "wasm") => {
-            let component = Component::read(path).map_err(|reason| {
-                Failure::refused(format!("`{plugin}` is not a plugin: {}", one_line(&reason.to_string(), 500)))
-            })?;
-            (path.to_owned(), component)
-        }
+        path if path.extension().is_some_and(|extension| extension == "wasm") => (path.to_owned(), component_in(path)?),
         _ => desk.find(plugin).map(|(file, component)| (file.to_owned(), component.clone()))?,
     };
     if as_json {

@@ -13,6 +13,7 @@ mod sign;
 mod store;
 mod verify;
 
+use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
@@ -45,6 +46,21 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Sign { file, key } => sign::sign(context, &file, &key),
         Plugin::Keygen { file } => sign::keygen(context, &file),
     }
+}
+
+/// Whether a folder is that of a plugin project.
+fn is_project(folder: &Path) -> bool {
+    ["plugin.toml", "Cargo.toml"].iter().any(|file| folder.join(file).is_file())
+}
+
+/// The plugin in a file that somebody named.
+fn component_in(file: &Path) -> Result<Component, Failure> {
+    let name = one_line(&file.to_string_lossy(), 500);
+    if file.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Err(Failure::refused(format!("there is no file `{name}`")));
+    }
+    Component::read(file)
+        .map_err(|reason| Failure::refused(format!("`{name}` is not a plugin: {}", one_line(&reason.to_string(), 500))))
 }
 
 /// A folder with its plugins and what was said about them.
@@ -94,7 +110,7 @@ impl Desk {
         let names: Vec<&str> = self.catalogue.plugins().map(|(_, plugin)| plugin.description.name.as_str()).collect();
         let help = match hotcell_graph::closest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{}`?", one_line(near, 100)),
-            None if names.is_empty() => "put its component there with `hotcell plugin add FILE`".to_owned(),
+            None if names.is_empty() => "this folder has no plugins; `hotcell plugin add FILE` installs one".to_owned(),
             None => "`hotcell plugin list` lists the plugins".to_owned(),
         };
         Err(Failure::refused(format!("there is no plugin `{}`", one_line(name, 100))).help(help))
