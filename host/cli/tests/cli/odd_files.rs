@@ -110,3 +110,17 @@ fn a_file_that_cannot_be_written_is_told_before_the_work_and_one_that_can_stays_
     assert_eq!(desk.told(&["graph", "mesh.yaml", "--output", "link.mmd"]).lines().next(), Some("exit code: 0"));
     assert!(std::fs::read_to_string(desk.path("kept.json")).unwrap().contains("flowchart"));
 }
+
+/// Advice about the path of a file helps where the file is not found, and misleads where it was read.
+#[test]
+fn replies_that_are_no_json_are_no_matter_of_their_path() {
+    let desk = Desk::new();
+    desk.output(&["new", "hello", "--lang", "agentloom"]);
+    desk.write("hello/replies.json", "{");
+    let (code, _, told) = desk.said(&["check", "hello/workflow.yaml"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("it is not JSON") && !told.contains("paths are relative"), "{told}");
+    std::fs::remove_file(desk.path("hello/replies.json")).unwrap();
+    let (_, _, told) = desk.said(&["check", "hello/workflow.yaml"]);
+    assert!(told.contains("paths are relative to the file that contains them"), "{told}");
+}

@@ -15,6 +15,9 @@ const MAX_FILES: usize = 256;
 /// How deeply workflows and agents may be written inside of each other.
 const MAX_INLINE: usize = 16;
 
+/// What to do about a file that cannot be read.
+pub(super) const RELATIVE: &str = "paths are relative to the file that contains them";
+
 /// How a definition of a kind is read, wherever it stands.
 type Reading<T> = for<'d> fn(&Reader<'d>, &'d Node, &Files<'_>) -> Option<T>;
 
@@ -140,8 +143,7 @@ impl<'s> Files<'s> {
             Ok(text) => text,
             Err(reason) => {
                 let message = format!("the {noun} `{}` cannot be read: {reason}", &**path);
-                let help = "paths are relative to the file that contains them";
-                self.report(Diagnostic::error(message).at(&path.span).help(help));
+                self.report(Diagnostic::error(message).at(&path.span).help(RELATIVE));
                 known.borrow_mut().insert(own, None);
                 return None;
             }

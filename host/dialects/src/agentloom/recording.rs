@@ -7,7 +7,7 @@ use hotcell_graph::ir::{RecordedReply, Recording};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, List, Object, Value};
 
-use super::files::Files;
+use super::files::{Files, RELATIVE};
 use crate::document::{Fields, SourceText};
 
 /// The longest that a reply takes that is ready.
@@ -22,13 +22,14 @@ pub(super) fn read(
     files: &Files<'_>,
 ) -> Option<Arc<Recording>> {
     let text = files.text(path).map_err(|reason| reason.to_string());
+    let is_read = text.is_ok();
     let parsed = text.and_then(|text| parse_json(&text).map_err(|error| format!("it is not JSON: {error}")));
     let found = parsed.and_then(|value| replies(&value, latency == Some("replay"), latency_ms));
     match found {
         Ok(replies) => Some(Arc::new(Recording { source: path.to_string(), replies })),
         Err(problem) => {
             let error = fields.error(format!("the replies in `{}` cannot be used: {problem}", &**path), &path.span);
-            fields.reader().report(error.help("paths are relative to the file that contains them"));
+            fields.reader().report(if is_read { error } else { error.help(RELATIVE) });
             None
         }
     }

@@ -4,7 +4,7 @@ use hotcell_graph::Value;
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 
-use super::files::Files;
+use super::files::{Files, RELATIVE};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, SourceText};
 use crate::surroundings::ToolState;
@@ -90,12 +90,13 @@ pub(super) fn output_schema(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> O
 }
 
 fn of_file(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Option<Value> {
-    match files.text(path).map_err(|reason| reason.to_string()).and_then(|text| parsed(&text)) {
+    let text = files.text(path).map_err(|reason| reason.to_string());
+    let is_read = text.is_ok();
+    match text.and_then(|text| parsed(&text)) {
         Ok(schema) => Some(schema),
         Err(problem) => {
-            let message = format!("the schema `{}` cannot be used: {problem}", &**path);
-            let error = fields.error(message, &path.span).help("paths are relative to the file that contains them");
-            fields.reader().report(error);
+            let error = fields.error(format!("the schema `{}` cannot be used: {problem}", &**path), &path.span);
+            fields.reader().report(if is_read { error } else { error.help(RELATIVE) });
             None
         }
     }

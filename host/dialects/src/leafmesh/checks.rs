@@ -242,7 +242,7 @@ impl<'c> Checks<'c, '_, '_> {
         let (problem, help) = match functions::of_agent(&agent.name, &self.mesh.code, self.reading.surroundings) {
             Ok(Some(Function::Tool | Function::Code { .. })) => return,
             Ok(None) => (
-                format!("there is no function `{}`, which {what} is", agent.name),
+                format!("there is no function `{}`, which {what} needs", agent.name),
                 match is_person {
                     false => functions::places(&agent.name, &self.mesh.code),
                     true => functions::handler_places(&agent.name, &self.mesh.code),
@@ -250,7 +250,7 @@ impl<'c> Checks<'c, '_, '_> {
             ),
             Err(reason) => (
                 format!("the function `{}` cannot be used: {reason}", agent.name),
-                "the agent fails until then".to_owned(),
+                "until this is fixed, the agent fails".to_owned(),
             ),
         };
         self.report(Diagnostic::warning(problem).at(&agent.span).node(&*agent.name).help(help));
