@@ -2,7 +2,7 @@
 
 use hotcell_graph::ir::{Action, Graph, Node, ScriptAction};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{State, Value};
+use hotcell_graph::{State, Value, closest};
 
 use super::Performed;
 use super::permission::{Permits, only_denied};
@@ -106,10 +106,20 @@ pub(super) async fn perform(
             }
         };
         performed.route = Some(target.ok_or_else(|| {
-            Interruption::Failed(format!("script `{file}`: `{key}` names the node `{value}`, which does not exist"))
+            let name = value.to_display();
+            let help = near(graph, &name).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            Interruption::Failed(format!(
+                "script `{file}`: `{key}` names the node `{name}`, which does not exist{help}"
+            ))
         })?);
     }
     Ok(performed)
+}
+
+/// The node of the file whose name is most like this one.
+fn near<'g>(graph: &'g Graph, name: &str) -> Option<&'g str> {
+    let is_written = |node: &Node| node.implied_by.is_none() && !matches!(node.action, Action::Absent);
+    closest(name, graph.nodes().filter_map(|(_, node)| is_written(node).then_some(&*node.id)))
 }
 
 fn shorten(text: &str) -> String {

@@ -244,7 +244,7 @@ async fn attack_72_json_that_is_broken_deep_or_ambiguous_fails_the_node_or_means
 
 #[tokio::test]
 async fn what_a_script_prints_is_checked() {
-    let cases: [(crate::common::ScriptBehaviour, &str); 8] = [
+    let cases: [(crate::common::ScriptBehaviour, &str); 9] = [
         (|_| Ok("[1]".into()), "printed a list: [1]"),
         (|_| Ok("null\n".into()), "printed null: null"),
         (|_| Ok("log\n{}".into()), "and nothing else"),
@@ -252,6 +252,7 @@ async fn what_a_script_prints_is_checked() {
         (|_| Ok(r#"{"_next":2}"#.into()), "`_next` has to be the id of a node as text, not 2"),
         (|_| Ok(r#"{"_next":["a"]}"#.into()), r#"not ["a"]"#),
         (|_| Ok(r#"{"_next":"ghost"}"#.into()), "`_next` names the node `ghost`, which does not exist"),
+        (|_| Ok(r#"{"_next":"don"}"#.into()), "which does not exist; did you mean `done`?"),
         (|_| Err("out-of-fuel".into()), "script `s` failed: out-of-fuel"),
     ];
     for (behaviour, expected) in cases {
