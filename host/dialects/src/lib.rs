@@ -16,7 +16,7 @@ pub mod sherma;
 mod surroundings;
 
 pub use knowledge_base::KnowledgeBaseSource;
-pub use recognise::{Dialect, recognise};
+pub use recognise::{Dialect, misspelt_key, recognise};
 pub use remote::Remote;
 pub use surroundings::{
     AgentFolder, CALLBACK, Called, ComponentState, ComponentType, DeclaredComponent, DeclaredNode, DeclaredServer,

@@ -1,5 +1,7 @@
 //! Which language a source file is written in.
 
+use hotcell_graph::closest;
+
 /// A source language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -81,12 +83,7 @@ struct Keys([bool; KEYS.len()]);
 impl Keys {
     fn of(text: &str) -> Self {
         let mut keys = Keys([false; KEYS.len()]);
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if text.trim_start().starts_with('{') {
-            json_keys(text).for_each(|key| keys.note(key));
-        } else {
-            text.lines().filter_map(key_of_line).for_each(|key| keys.note(key));
-        }
+        each_key(text, |key| keys.note(key));
         keys
     }
 
@@ -104,6 +101,33 @@ impl Keys {
 /// Whether the top of a text, JSON or YAML, has one of the keys by which a language is recognised.
 pub(crate) fn has_key(text: &str, key: &str) -> bool {
     Keys::of(text).has(key)
+}
+
+/// Keys of which each tells a language, alone or with another one.
+const TELLING: [&str; 8] =
+    ["component_type", "agentspec_version", "agents", "manifest_version", "steps", "nodes", "start", "system_prompt"];
+/// Keys of a text that are compared with those.
+const COMPARED: usize = 100;
+
+/// A key at the top of a text of no language that is probably misspelt, and the key by which a language is recognised that it is like.
+pub fn misspelt_key(text: &str) -> Option<(&str, &'static str)> {
+    let mut keys = Vec::new();
+    each_key(text, |key| {
+        if keys.len() < COMPARED {
+            keys.push(key);
+        }
+    });
+    keys.into_iter().filter(|key| !TELLING.contains(key)).find_map(|key| Some((key, closest(key, TELLING)?)))
+}
+
+/// Hands on every key at the top of a text, JSON or YAML.
+fn each_key<'t>(text: &'t str, note: impl FnMut(&'t str)) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with('{') {
+        json_keys(text).for_each(note);
+    } else {
+        text.lines().filter_map(key_of_line).for_each(note);
+    }
 }
 
 /// The keys of the outermost object of a JSON text, as far as it is one.
@@ -167,6 +191,19 @@ mod tests {
             ] {
                 assert!(!has_key(&text, key), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_that_is_probably_misspelt() {
+        for (text, found) in [
+            ("name: x\nstep:\n- id: a\n", Some(("step", "steps"))),
+            (r#"{"name": "x", "Component_type": "Flow"}"#, Some(("Component_type", "component_type"))),
+            ("nodes: {}\nstrat: a\n", Some(("strat", "start"))),
+            ("name: x\nsteps: []\n", None),
+            ("hello: x\n", None),
+        ] {
+            assert_eq!(misspelt_key(text), found, "{text}");
         }
     }
 

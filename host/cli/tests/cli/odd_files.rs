@@ -124,3 +124,15 @@ fn replies_that_are_no_json_are_no_matter_of_their_path() {
     let (_, _, told) = desk.said(&["check", "hello/workflow.yaml"]);
     assert!(told.contains("paths are relative to the file that contains them"), "{told}");
 }
+
+#[test]
+fn a_file_of_no_language_is_told_which_key_is_misspelt() {
+    let desk = Desk::new();
+    desk.write("work.yaml", "name: x\nstep:\n- id: a\n");
+    let (code, _, told) = desk.said(&["check", "work.yaml"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("= help: did you mean `steps` in place of `step`? A Loki graph has"), "{told}");
+    desk.write("work.yaml", "name: x\nhello:\n- id: a\n");
+    let (_, _, told) = desk.said(&["check", "work.yaml"]);
+    assert!(told.contains("= help: a Loki graph has"), "{told}");
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotcell_cells::Grants;
 use hotcell_dialects::leafmesh::MeshSettings;
 use hotcell_dialects::sherma::{Child, Choice};
-use hotcell_dialects::{Dialect, loki, recognise};
+use hotcell_dialects::{Dialect, loki, misspelt_key, recognise};
 use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile};
@@ -95,10 +95,16 @@ pub(crate) fn load_one(
     }
     let source = Arc::new(SourceFile { name: shown.clone(), text });
     let Some(dialect) = dialect.or_else(|| recognise(shown, &source.text)) else {
+        let near = misspelt_key(&source.text);
+        let (near, a) = near.map_or_else(
+            || (String::new(), "a"),
+            |(key, known)| (format!("did you mean `{known}` in place of `{key}`? "), "A"),
+        );
+        let languages = "Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
+                         Open Agent Specification `component_type`, an AgentLoom workflow `steps`, an agent of AgentLoom `system_prompt`, \
+                         a mesh of LeafMesh `agents` and `entry_points`";
         return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
-            .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
-                   Open Agent Specification `component_type`, an AgentLoom workflow `steps`, an agent of AgentLoom `system_prompt`, a \
-                   mesh of LeafMesh `agents` and `entry_points`")
+            .help(format!("{near}{a} {languages}"))
             .into());
     };
 
