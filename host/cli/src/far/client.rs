@@ -202,8 +202,9 @@ impl From<Refused> for Failure {
         };
         let message = lines(problem.detail.trim_end());
         match problem.status {
-            401 => Failure::refused(message)
-                .help(format!("set the variable `{KEY}`, or name a file with `--server-key-file FILE`")),
+            401 => Failure::refused(message).help(format!(
+                "the key is taken from the variable `{KEY}`, or from the file that `--server-key-file` names"
+            )),
             429 | 500.. => Failure { exit: Exit::Failed, message: Some(message), help: None },
             _ => Failure::refused(message),
         }

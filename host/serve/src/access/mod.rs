@@ -83,14 +83,15 @@ impl Access {
     pub(crate) fn admit(&self, identity: Identity, needs: &Needs) -> Result<Caller, Box<(Caller, Problem)>> {
         let Needs::Roles(roles) = needs else { return Ok(Caller::Unknown) };
         let unknown = |problem: Problem| Box::new((Caller::Unknown, problem));
+        let is_wrong = matches!(identity, Identity::Wrong);
         let known = match identity {
             Identity::Known(known) => known,
             Identity::Unclear(problem) => return Err(unknown(problem)),
-            Identity::Nobody | Identity::Wrong if self.is_closed => return Err(unknown(self.refused())),
+            Identity::Nobody | Identity::Wrong if self.is_closed => return Err(unknown(self.refused(is_wrong))),
             Identity::Nobody | Identity::Wrong => {
                 return match self.store.has_ever_had_keys() {
                     Ok(false) => Ok(Caller::Local),
-                    Ok(true) => Err(unknown(self.refused())),
+                    Ok(true) => Err(unknown(self.refused(is_wrong))),
                     Err(error) => Err(unknown(error.into())),
                 };
             }
@@ -122,11 +123,16 @@ impl Access {
         }
     }
 
-    /// What somebody is told who has no key that counts. Whether there is such a key is not said, and guessing has its limit.
-    pub(crate) fn refused(&self) -> Problem {
+    /// What somebody is told who has no key that counts, or a wrong one. Whether there is such a key is not said, and guessing has its
+    /// limit.
+    fn refused(&self, is_wrong: bool) -> Problem {
         match self.rate.take(UNKNOWN, Instant::now()) {
             Ok(()) => {
-                let detail = "this needs an API key, as `Authorization: Bearer KEY`; `hotcell serve key add` makes one";
+                let detail = if is_wrong {
+                    "the API key or token is not valid here; it may be misspelt, revoked or expired, or belong to another server"
+                } else {
+                    "this needs an API key, as `Authorization: Bearer KEY`; `hotcell serve key add` makes one"
+                };
                 Problem::new(StatusCode::UNAUTHORIZED, detail)
             }
             Err(wait) => too_many(wait),
