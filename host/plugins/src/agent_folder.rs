@@ -297,7 +297,10 @@ impl AgentFolder {
     pub fn pinned_in_words(&self) -> Vec<String> {
         let footprint = Footprint::of(&self.path, &self.written);
         let mut words = footprint.servers(&self.path);
-        let directory = |(written, real)| format!("the directory `{written}` is `{real}`");
+        let directory = |(written, real): (&str, Option<&str>)| match real {
+            Some(real) => format!("the directory `{written}` is `{real}`"),
+            None => format!("the directory `{written}` does not exist"),
+        };
         words.extend(footprint.directories().map(directory));
         words.extend(footprint.files().map(|file| format!("`{file}` is pinned to its current content")));
         words

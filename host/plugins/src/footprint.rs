@@ -129,9 +129,10 @@ impl Footprint {
         all.filter(|(_, digest)| *digest != ABSENT).map(|(name, _)| name.as_str())
     }
 
-    /// Where granted directories are, by how they are written.
-    pub(crate) fn directories(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.directories.iter().map(|(written, real)| (written.as_str(), real.as_str()))
+    /// Where granted directories are, by how they are written; nothing where there is none.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let is_there = |real: &&str| *real != ABSENT;
+        self.directories.iter().map(move |(written, real)| (written.as_str(), Some(real.as_str()).filter(is_there)))
     }
 }
 

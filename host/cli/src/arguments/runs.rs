@@ -71,7 +71,7 @@ pub(crate) enum RunsCommand {
     ///
     /// Each call runs in a fresh cell with the component and script that ran it, found by digest. What it took from the
     /// host comes from the recording; no network, store, model or clock is used. Exits with 1 if a call differs, cannot
-    /// be found, or if nothing could be re-executed.
+    /// be found, or if nothing could be re-executed, and with 2 if the run has no recorded calls.
     Reexecute {
         /// Run id, or a unique prefix of it
         run: String,

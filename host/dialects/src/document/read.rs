@@ -122,7 +122,7 @@ impl<'d> Reader<'d> {
             _ => {
                 let mut error = Diagnostic::error(format!("{} must be a mapping, not {}", owner.what, node.describe()))
                     .at(&self.span(node.place))
-                    .help("write its fields as `name: value`, one in a line");
+                    .help("write its fields as `name: value`, one per line");
                 error.node = owner.node.as_deref().map(str::to_owned);
                 self.report(error);
                 None

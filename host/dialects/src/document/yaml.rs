@@ -382,7 +382,7 @@ impl Builder<'_> {
         let (message, help) = match error.kind() {
             ErrorKind::RecursionLimitExceeded => return self.too_deep(&span),
             _ if is_tab => {
-                ("a tab is used for indentation".to_owned(), Some("indent with blanks, YAML does not take tabs"))
+                ("a tab is used for indentation".to_owned(), Some("indent with spaces: YAML does not allow tabs"))
             }
             ErrorKind::UnknownAnchor => ("the alias names an anchor that is not defined before it".to_owned(), None),
             ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent => (

@@ -163,6 +163,14 @@ fn what_decides_nothing_may_change() {
 
 #[cfg(unix)]
 #[test]
+fn a_granted_directory_that_does_not_exist_is_told_so() {
+    let desk = Desk::new();
+    fs::remove_dir(desk.at("data")).unwrap();
+    let pinned = desk.open().pinned_in_words();
+    assert!(pinned.contains(&"the directory `data` does not exist".to_owned()), "{pinned:?}");
+}
+
+#[test]
 fn a_granted_directory_that_became_a_link_is_told_and_not_followed() {
     let desk = Desk::trusted();
     fs::remove_dir(desk.at("data")).unwrap();
