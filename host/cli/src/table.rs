@@ -43,6 +43,14 @@ impl Table {
         }
     }
 
+    /// The same for the terminal that standard output goes to, if it is one.
+    pub(crate) fn fit_terminal(&mut self) {
+        let terminal = console::Term::stdout();
+        if terminal.is_term() {
+            self.fit(terminal.size().1.into());
+        }
+    }
+
     /// How wide a column is; nothing where nothing stands in it.
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| console::measure_text_width(&row[column]));

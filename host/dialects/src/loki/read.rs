@@ -186,7 +186,9 @@ pub(super) fn variables(fields: &mut Fields<'_, '_>) -> Vec<Variable> {
             check_variable_name(reader, name, &mut declared);
         }
         fields.finish(|_| None);
-        if let (Some(name), Some(description)) = (name, description) {
+        if let Some(name) = name {
+            // That it is missing was reported; whatever refers to the variable is right all the same.
+            let description = description.unwrap_or_else(|| SourceText::implied("", name.span.clone()));
             variables.push(Variable { name, description, default });
         }
     }

@@ -54,6 +54,7 @@ pub(super) fn perform(context: &Context, folders: &PluginFolders, as_json: bool)
             }
         }
     }
+    table.fit_terminal();
     let colour = context.colours_output();
     let heading = |text: &str| if colour { format!("{STRONG}{text}{STRONG:#}") } else { text.to_owned() };
     print(&table.lines(0, heading).join("\n"))?;

@@ -69,10 +69,7 @@ pub(super) fn present(context: &Context, page: &RunPage, as_json: bool) -> Resul
             record.outcome.as_deref().map_or(String::new(), first_line),
         ]);
     }
-    let terminal = console::Term::stdout();
-    if terminal.is_term() {
-        table.fit(terminal.size().1.into());
-    }
+    table.fit_terminal();
     let colour = context.colours_output();
     let heading = |text: &str| if colour { format!("{STRONG}{text}{STRONG:#}") } else { text.to_owned() };
     print(&table.lines(0, heading).join("\n"))?;
