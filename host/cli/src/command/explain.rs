@@ -1,8 +1,10 @@
 //! `hotcell explain`: the reference documents, or the part of one that is about a topic.
 
+use clap::CommandFactory as _;
 use hotcell_budget::Limit;
 
 use super::{Context, print};
+use crate::arguments::Arguments;
 use crate::exit::{Exit, Failure};
 
 /// The documents by what people ask for.
@@ -52,18 +54,29 @@ pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure>
         print(&lines.join("\n"))?;
         return Ok(Exit::Done);
     };
+    let command = about_command(topic);
     match find(topic) {
-        Some(text) => print(&text).map(|()| Exit::Done),
+        Some(text) => {
+            print(&text)?;
+            command.map_or(Ok(()), |command| print(&format!("\n{command}")))?;
+            Ok(Exit::Done)
+        }
         None => {
             let headings = DOCUMENTS.iter().flat_map(|(_, text)| sections(text)).map(|section| plain(section.heading));
             let names = DOCUMENTS.iter().map(|(name, _)| (*name).to_owned()).chain(headings);
             let names: Vec<String> = names.filter(|name| !name.contains(' ')).collect();
             let near = hotcell_graph::closest(topic, names.iter().map(String::as_str));
-            let help =
-                near.map_or("`hotcell explain` lists the topics".to_owned(), |near| format!("did you mean `{near}`?"));
+            let near = || near.map(|near| format!("did you mean `{near}`?"));
+            let help = command.or_else(near).unwrap_or_else(|| "`hotcell explain` lists the topics".to_owned());
             Err(Failure::refused(format!("unknown topic `{topic}`")).help(help))
         }
     }
+}
+
+/// Where a topic is explained that is a command, too.
+fn about_command(topic: &str) -> Option<String> {
+    let is_command = Arguments::command().get_subcommands().any(|command| command.get_name() == topic);
+    is_command.then(|| format!("`hotcell {topic} --help` explains the command `hotcell {topic}`"))
 }
 
 /// What to do about an error of a call that reached one of its limits.
@@ -209,6 +222,13 @@ mod tests {
             assert!(found.contains(part), "{topic}: {found}");
         }
         assert_eq!(find("nonsense"), None);
+    }
+
+    #[test]
+    fn a_command_is_explained_by_its_help() {
+        let told = "`hotcell trust --help` explains the command `hotcell trust`";
+        assert_eq!(about_command("trust").as_deref(), Some(told));
+        assert_eq!(about_command("fuel"), None);
     }
 
     #[test]

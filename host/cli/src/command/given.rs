@@ -41,7 +41,7 @@ pub(super) fn object(option: &str, text: &str) -> Result<Object, Failure> {
     match parse_json(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(Failure::refused(format!("`{option}` takes a JSON object, not {}", other.a_kind()))),
-        Err(error) => Err(Failure::refused(format!("`{option}` takes a JSON object: {error}"))
+        Err(error) => Err(Failure::refused(format!("what `{option}` is given is not JSON: {error}"))
             .help("quote names and texts, and the whole for the shell: '{\"name\": \"value\"}'")),
     }
 }
