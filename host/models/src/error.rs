@@ -83,7 +83,7 @@ pub enum ModelError {
         known: Vec<String>,
     },
     /// A model name has no provider and none is the default.
-    #[error("`{model}` does not name a provider; write `provider:{model}` with one of {}, or set `HOTCELL_MODEL`", listed(.known))]
+    #[error("`{model}` does not name a provider; write `provider:{model}` with one of {}, or set `HOTCELL_MODEL_URL` to a server that has it", listed(.known))]
     NoProvider {
         /// The model named.
         model: String,

@@ -306,7 +306,7 @@ fn reads(ids: &IndexSet<&str>, step: &Step, known: &HashSet<String>, files: &Fil
             continue;
         }
         let told =
-            Diagnostic::warning(format!("nothing writes `state.{root}`: it is nothing unless the run is given it"));
+            Diagnostic::warning(format!("nothing writes `state.{root}`, so it is empty unless the run is given it"));
         let told = told.at(&span).node(&*step.id);
         let near = did_you_mean(root, known.iter().map(String::as_str));
         files.report(match near {

@@ -361,7 +361,7 @@ fn what_is_missing_in_the_environment_is_named() {
         ),
         (
             "haiku",
-            "`haiku` does not name a provider; write `provider:haiku` with one of `anthropic`, `deepseek`, `gemini`, `mistral`, `ollama`, `openai`, `xai`, or set `HOTCELL_MODEL`",
+            "`haiku` does not name a provider; write `provider:haiku` with one of `anthropic`, `deepseek`, `gemini`, `mistral`, `ollama`, `openai`, `xai`, or set `HOTCELL_MODEL_URL` to a server that has it",
         ),
     ] {
         assert_eq!(nothing.check(&name(asked)).expect_err(asked).to_string(), text);
