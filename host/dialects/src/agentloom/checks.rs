@@ -259,6 +259,16 @@ fn reads(ids: &IndexSet<&str>, step: &Step, known: &HashSet<String>, files: &Fil
         for (place, with_state) in prompt.template.places() {
             if with_state {
                 places.push((place.clone(), prompt.text.span.clone()));
+                continue;
+            }
+            // Any name may be meant as text; who writes `stat.who` rarely means that.
+            let root = place.root();
+            if known.contains(&**root) || files.is_full_of(Severity::Warning) {
+                continue;
+            }
+            if let Some(near) = did_you_mean(root, std::iter::once("state").chain(known.iter().map(String::as_str))) {
+                let message = format!("`{{{place}}}` stays as it is, because nothing is called `{root}`");
+                files.report(Diagnostic::warning(message).at(&prompt.text.span).node(&*step.id).help(near));
             }
         }
     };

@@ -218,6 +218,21 @@ fn no_number_of_wrong_names_is_compared_with_all_others() {
     assert!(says(&load(text), "nothing in the graph writes"));
 }
 
+#[test]
+fn a_name_in_braces_that_is_like_one_of_the_state_is_told() {
+    let text = "name: w\nstate: {who: you}\nsteps:\n\
+                - {id: a, type: llm_call, prompt: 'Hi {stat.who} {wo} {who} {other}', output: state.a}\n";
+    let file = Arc::new(SourceFile { name: "loom.yaml".into(), text: text.into() });
+    let found = agentloom::load(&file, &Fake).diagnostics;
+    let of_names = found.iter().filter(|one| one.message.starts_with("`{"));
+    let told: Vec<(&str, Option<&str>)> = of_names.map(|one| (&*one.message, one.help.as_deref())).collect();
+    let expected = [
+        ("`{stat.who}` stays as it is, because nothing is called `stat`", Some("did you mean `state`?")),
+        ("`{wo}` stays as it is, because nothing is called `wo`", Some("did you mean `who`?")),
+    ];
+    assert_eq!(told, expected);
+}
+
 /// Every two steps of these are looked at, which may be told of two hundred times.
 #[test]
 fn steps_of_a_workflow_are_compared_within_bounds() {
