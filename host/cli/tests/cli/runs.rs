@@ -134,3 +134,18 @@ fn what_a_called_agent_used_is_counted_once() {
     let shown = desk.told(&["runs", "show", desk.only_run().as_str()]);
     assert!(shown.contains("in all: 1 cell call, "), "{shown}");
 }
+
+#[test]
+fn the_attempt_that_ended_a_node_is_shown_once() {
+    let desk = Desk::new();
+    desk.output(&["new", "hello", "--lang", "leafmesh"]);
+    desk.write(
+        "hello/agency/greeter.py",
+        "def greeter(llm_response, input_data, context):\n    raise ValueError('no')\n",
+    );
+    assert_eq!(desk.output(&["run", "hello", "Ada"]).status.code(), Some(1));
+    let run = desk.only_run().to_string();
+    let (_, shown, told) = desk.said(&["runs", "show", &run]);
+    assert!(shown.contains("failed: ") && shown.contains("ValueError: no"), "{shown}{told}");
+    assert!(!shown.contains("tried: "), "{shown}");
+}

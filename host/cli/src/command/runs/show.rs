@@ -144,7 +144,8 @@ impl Page<'_> {
     /// What else is known of a turn: its failure, the answer a person gave, the effects it had.
     fn notes(&self, entry: &Entry, completed: &Completed) -> String {
         let mut notes = Vec::new();
-        if let Some(failure) = &completed.failure {
+        let failure = completed.failure.as_deref().unwrap_or_default();
+        if completed.failure.is_some() {
             notes.push(self.paint(WARNING, &format!("failed: {}", one_line(failure, SHOWN))));
         }
         let mut effects: BTreeMap<&str, u64> = BTreeMap::new();
@@ -154,6 +155,8 @@ impl Page<'_> {
                 Fact::Answered { text, .. } => notes.push(format!("answered: {}", one_line(text, SHOWN))),
                 Fact::Expired { .. } => notes.push("nobody answered in time".to_owned()),
                 Fact::Effect { kind, .. } => *effects.entry(kind).or_default() += 1,
+                // The attempt that ended the turn is its failure, which was told.
+                Fact::Failed { error, .. } if failure.contains(error.trim()) => {}
                 Fact::Failed { error, .. } => {
                     notes.push(self.paint(WARNING, &format!("tried: {}", one_line(error, SHOWN))));
                 }
