@@ -87,8 +87,27 @@ const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternPr
 /// How deep schemas are looked into.
 const MOST_DEEP: usize = 64;
 
-/// Looks through the schemas of what a plugin offers; an error names the place.
+/// What hotcell reads of what a plugin offers, and of one tool, node type, hook and connector. Anything else is for others to read.
+const OFFERED: [&str; 5] = ["tools", "nodes", "hooks", "connector", "script"];
+const OF_TOOL: [&str; 5] = ["name", "description", "parameters", "returns", "read_only"];
+const OF_NODE: [&str; 6] = ["type", "description", "fields", "inputs", "outputs", "branches"];
+const OF_HOOK: [&str; 2] = ["point", "description"];
+const OF_CONNECTOR: [&str; 3] = ["description", "modes", "config"];
+
+/// Looks through the keys and the schemas of what a plugin offers; an error names the place.
 pub(crate) fn check_offered(offered: &Map<String, Value>) -> Result<(), String> {
+    check_keys(offered, &OFFERED, "what is offered")?;
+    for (list, name, known) in
+        [("tools", "name", &OF_TOOL[..]), ("nodes", "type", &OF_NODE[..]), ("hooks", "point", &OF_HOOK[..])]
+    {
+        for one in offered.get(list).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object) {
+            let called = one.get(name).and_then(Value::as_str);
+            check_keys(one, known, &called.map_or_else(|| format!("one of `{list}`"), |called| format!("`{called}`")))?;
+        }
+    }
+    if let Some(connector) = offered.get("connector").and_then(Value::as_object) {
+        check_keys(connector, &OF_CONNECTOR, "the connector")?;
+    }
     let lists =
         [("tools", "name", &["parameters", "returns"][..]), ("nodes", "type", &["fields", "inputs", "outputs"][..])];
     for (list, name, schemas) in lists {
@@ -107,6 +126,15 @@ pub(crate) fn check_offered(offered: &Map<String, Value>) -> Result<(), String> 
     }
 }
 
+fn check_keys(object: &Map<String, Value>, known: &[&'static str], place: &str) -> Result<(), String> {
+    for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
+        if let Some(near) = nearest(key, known) {
+            return Err(format!("{place}: `{key}` is not a key that hotcell reads; did you mean `{near}`?"));
+        }
+    }
+    Ok(())
+}
+
 fn check(schema: &Value, place: &str, depth: usize) -> Result<(), String> {
     let object = match schema {
         Value::Bool(_) => return Ok(()),
@@ -119,7 +147,7 @@ fn check(schema: &Value, place: &str, depth: usize) -> Result<(), String> {
     for key in object.keys() {
         if !KEYWORDS.contains(&key.as_str())
             && key != ANNOTATION
-            && let Some(near) = nearest(key)
+            && let Some(near) = nearest(key, &KEYWORDS)
         {
             return Err(format!("{place}: `{key}` is not a keyword of JSON Schema; did you mean `{near}`?"));
         }
@@ -198,9 +226,9 @@ fn check_default(schema: &Map<String, Value>, place: &str) -> Result<(), String>
 }
 
 /// A keyword that somebody who wrote this may have meant: one letter too many, too few, or wrong, or two that are swapped.
-fn nearest(key: &str) -> Option<&'static str> {
+fn nearest(key: &str, keywords: &[&'static str]) -> Option<&'static str> {
     let lower = key.to_lowercase();
-    KEYWORDS.into_iter().find(|keyword| {
+    keywords.iter().copied().find(|keyword| {
         let keyword = keyword.to_lowercase();
         keyword.len() > 3 && (keyword == lower || is_near(&lower, &keyword) || is_near(&keyword, &lower))
     })
@@ -252,6 +280,23 @@ mod tests {
         for schema in fine {
             assert_eq!(problem(schema.clone()), "", "{schema}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_nearly_one_is_told() {
+        let told = |offered: Value| {
+            check_offered(offered.as_object().expect("an object")).map_or_else(|error| error, |()| String::new())
+        };
+        let tool = json!({ "name": "find", "readonly": true, "parameters": {} });
+        assert_eq!(
+            told(json!({ "tools": [tool] })),
+            "`find`: `readonly` is not a key that hotcell reads; did you mean `read_only`?"
+        );
+        assert!(told(json!({ "tols": [] })).contains("did you mean `tools`?"));
+        assert!(told(json!({ "nodes": [{ "type": "a", "outptus": {} }] })).contains("did you mean `outputs`?"));
+        assert!(told(json!({ "hooks": [{ "piont": "a" }] })).starts_with("one of `hooks`: "));
+        assert!(told(json!({ "connector": { "mode": [] } })).contains("did you mean `modes`?"));
+        assert_eq!(told(json!({ "tools": [{ "name": "find", "x-order": 1, "parameters": {} }] })), "");
     }
 
     #[test]
