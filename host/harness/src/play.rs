@@ -1,5 +1,6 @@
 //! Playing one case: the call, sealed as in a graph, with a fixed clock and seed.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -70,6 +71,11 @@ pub struct Played {
     pub recorded: Vec<HostReply>,
 }
 
+/// What a case is told whose call did without a capability.
+pub(crate) fn not_granted(capability: &impl fmt::Display) -> String {
+    format!("{capability} was not granted; `grants` of the case gives what the plugin asks for")
+}
+
 impl Harness {
     /// A harness that keeps compiled components in `cache`, if it is given one.
     ///
@@ -128,7 +134,7 @@ impl Harness {
             problems.extend(unused.iter().map(|reply| format!("nobody asked for this reply: {}", one_line(reply))));
         }
         if !problems.is_empty() {
-            problems.extend(report.denials.iter().map(|denial| format!("{} was not granted", denial.capability)));
+            problems.extend(report.denials.iter().map(|denial| not_granted(&denial.capability)));
         }
         let backtrace = match &report.result {
             Err(CellError::Trap { backtrace, .. }) => backtrace.iter().map(ToString::to_string).collect(),

@@ -104,6 +104,18 @@ fn example(language: &str, readme: &str, files: &[(&str, &str)], tool: &str, cas
     passes(&desk, &project);
 }
 
+#[test]
+fn the_files_of_the_sdk_are_counted_and_not_listed() {
+    let desk = Desk::new();
+    let (code, told, _) = desk.said(&["plugin", "new", "words", "--lang", "c"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        told.contains("words/src/plugin.c\n") && told.contains("words/sdk (") && told.contains(" files)\n"),
+        "{told}"
+    );
+    assert!(!told.contains("words/sdk/"), "{told}");
+}
+
 const NEAR: &str = r#"{ "start": { "latitude": 0, "longitude": 0 }, "end": { "latitude": 3, "longitude": 4 } }"#;
 const NOWHERE: &str = r#"{ "start": { "latitude": 91, "longitude": 0 }, "end": { "latitude": 3, "longitude": 4 } }"#;
 const NO_PLACE: &str = r#"{ "error": { "kind": "invalid-input", "message": "a latitude lies between -90 and 90" } }"#;

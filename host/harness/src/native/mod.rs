@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Call, Case, Expectation};
 use crate::expect::{Gave, difference};
-use crate::play::{HarnessError, Played};
+use crate::play::{HarnessError, Played, not_granted};
 use crate::replies::Replies;
 
 use host::{Answer, Host};
@@ -128,7 +128,7 @@ pub fn play_natively(mut program: Command, case: &Case) -> Result<Option<Played>
             .map(|reply| format!("nobody asked for this reply: {}", serde_json::to_string(reply).unwrap_or_default())),
     );
     if !problems.is_empty() {
-        problems.extend(host.denied().iter().map(|capability| format!("{capability} was not granted")));
+        problems.extend(host.denied().iter().map(not_granted));
     }
     let (usage, backtrace, recorded) = (Usage::default(), Vec::new(), Vec::new());
     Ok(Some(Played { problems, usage, logs, stderr, backtrace, recorded }))

@@ -10,6 +10,7 @@ use hotcell_runtime::plugins::Plugin as Component;
 use super::{Context, print, quoted};
 use crate::arguments::PluginNew;
 use crate::exit::{Exit, Failure};
+use crate::narration::counted;
 use crate::untrusted::{lines, one_line};
 
 pub(super) fn new(context: &Context, arguments: &PluginNew) -> Result<Exit, Failure> {
@@ -28,8 +29,14 @@ pub(super) fn new(context: &Context, arguments: &PluginNew) -> Result<Exit, Fail
     };
     let order = NewPlugin { directory: folder.clone(), name, kind, language };
     let files = hotcell_authoring::new(&order).map_err(|error| Failure::refused(lines(&error.to_string())))?;
-    for file in files {
+    // The copy of the SDK is not for its author to look through.
+    let sdk = folder.join("sdk");
+    let (of_sdk, own): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.starts_with(&sdk));
+    for file in own {
         print(&file.display().to_string())?;
+    }
+    if !of_sdk.is_empty() {
+        print(&format!("{} ({})", sdk.display(), counted(of_sdk.len() as u64, "file")))?;
     }
     let mut steps = vec![format!("cd {}", quoted(&folder.to_string_lossy()))];
     let missing = hotcell_authoring::missing_tool(&folder, language, &tools());
