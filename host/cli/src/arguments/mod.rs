@@ -341,7 +341,7 @@ fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
 }
 
 fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || "it has to be a number with a unit, such as `90m`, `12h`, `7d` or `4w`".to_owned();
+    let wrong = || "it has to be a number with a unit, such as `20s`, `90m`, `12h` or `7d`".to_owned();
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
     let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     Duration::try_from(duration).map_err(|_| wrong())

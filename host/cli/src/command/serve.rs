@@ -60,6 +60,7 @@ fn one(context: &Context, arguments: Serve) -> Result<Exit, Failure> {
     let groups = Groups::of(arguments.groups).map_err(|error| Failure::refused(format!("`--group`: {error}")))?;
     let listening = Listening::at(address)?;
     let host = context.host(HostArguments { starts_programs: true, quiet: true, ..arguments.with.into() })?;
+    let paths: Vec<String> = arguments.paths.iter().map(|path| format!("`{}`", path.display())).collect();
     let mut settings = ServeSettings {
         folders: arguments.paths,
         watching: arguments.watch,
@@ -81,8 +82,13 @@ fn one(context: &Context, arguments: Serve) -> Result<Exit, Failure> {
     let url = listening.url.clone();
     listening.serve(screen, async |listener, shutdown| {
         let server = Server::new(host, settings).await?;
+        let mut is_empty = server.agent_count() == 0;
         for (path, failure) in server.not_served() {
             not_served(screen, &path, "", &failure);
+            is_empty = false;
+        }
+        if is_empty {
+            screen.warning(&format!("there are no agents in {}", one_line(&paths.join(", "), 500)));
         }
         let agents = counted(server.agent_count() as u64, "agent");
         screen.line(&format!("{agents} at {url}; Ctrl-C ends it"));

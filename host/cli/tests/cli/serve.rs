@@ -295,3 +295,12 @@ fn tenants_of_a_server_file_are_served_with_keys_of_their_own() {
     assert_eq!(server.ask("GET", "/runs", None).0, 401);
     assert_eq!(server.end(), Some(0));
 }
+
+#[test]
+fn a_folder_without_agents_is_served_with_a_warning() {
+    let desk = Desk::new();
+    desk.write("empty/notes.txt", "");
+    let server = Serving::start(&desk, &["empty"]);
+    assert_eq!(server.told, "warning: there are no agents in `empty`");
+    assert_eq!(server.end(), Some(0));
+}
