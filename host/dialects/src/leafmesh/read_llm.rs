@@ -7,7 +7,7 @@ use hotcell_graph::ir::{CallLimits, ToolChoice};
 use hotcell_graph::{Key, Value, closest};
 
 use super::reading::{LONGEST, Reading, is_on};
-use super::schema::{Knowledge, Llm, Tools};
+use super::schema::{AgentType, Knowledge, Llm, Tools};
 use super::shapes::Field;
 use super::{lower_knowledge, mcp, prompt_keys, thoughts};
 use crate::document::Need::{Optional, Required};
@@ -84,7 +84,10 @@ pub(super) fn llm<'r, 'd>(
 ) -> Llm {
     let reader = reading.reader;
     let model = fields.text("model", Optional);
-    if model.as_ref().is_none_or(|model| model.trim().is_empty()) {
+    // One of an unknown type is read like this too, and was told that its type is wrong.
+    let is_llm =
+        fields.entry("agent_type", Optional).is_none_or(|entry| entry.value.as_text() == Some(AgentType::Llm.word()));
+    if is_llm && model.as_ref().is_none_or(|model| model.trim().is_empty()) {
         let error = fields.error("the agent has no `model`", &reader.span(fields.owner().place));
         reader.report(error.help("say which, for example `model: gpt-4o-mini`"));
     }
