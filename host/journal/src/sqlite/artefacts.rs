@@ -130,20 +130,57 @@ pub(super) fn revise(connection: &Connection, run: i64, digest: &str) -> rusqlit
     Ok(true)
 }
 
-/// Revisions that no run needs any more.
-const UNNEEDED: &str = "revisions WHERE number NOT IN
-    (SELECT revision FROM runs WHERE revision IS NOT NULL UNION SELECT revision FROM former)";
+/// Of a revision: no run needs it any more.
+const UNNEEDED: &str = "NOT EXISTS (SELECT 1 FROM runs WHERE runs.revision = revisions.number)
+    AND NOT EXISTS (SELECT 1 FROM former WHERE former.revision = revisions.number)";
 
-/// Whether there are revisions that no run needs any more.
-pub(super) fn are_unneeded(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row(&format!("SELECT EXISTS (SELECT 1 FROM {UNNEEDED})"), [], |row| row.get(0))
+/// The revisions that no run needs any more, by their numbers.
+pub(super) fn unneeded(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    connection
+        .prepare(&format!("SELECT number FROM revisions WHERE {UNNEEDED}"))?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
-/// Removes what no run needs any more.
-pub(super) fn sweep(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "DELETE FROM {UNNEEDED};
-         DELETE FROM parts WHERE revision NOT IN (SELECT number FROM revisions);
-         DELETE FROM artefacts WHERE number NOT IN (SELECT artefact FROM parts);",
-    ))
+/// Removes a revision with the artefacts that no other one has, unless a run has come to need it. Only what belongs to it is looked at.
+pub(super) fn remove(connection: &Connection, revision: i64) -> rusqlite::Result<()> {
+    if connection.execute(&format!("DELETE FROM revisions WHERE number = ?1 AND {UNNEEDED}"), [revision])? == 0 {
+        return Ok(());
+    }
+    let artefacts: Vec<i64> = connection
+        .prepare("SELECT artefact FROM parts WHERE revision = ?1")?
+        .query_map([revision], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    connection.execute("DELETE FROM parts WHERE revision = ?1", [revision])?;
+    let mut remove = connection.prepare(REMOVE_ARTEFACT)?;
+    for artefact in artefacts {
+        remove.execute([artefact])?;
+    }
+    Ok(())
+}
+
+/// Removes an artefact that no revision has.
+const REMOVE_ARTEFACT: &str = "DELETE FROM artefacts WHERE number = ?1
+    AND NOT EXISTS (SELECT 1 FROM parts WHERE parts.artefact = artefacts.number)";
+
+#[cfg(test)]
+mod tests {
+    use super::super::SqliteStore;
+    use super::{REMOVE_ARTEFACT, UNNEEDED};
+
+    /// Whoever commits waits meanwhile, however many runs there are.
+    #[test]
+    fn neither_all_runs_nor_all_revisions_are_looked_at_for_one_that_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let remove_revision = format!("DELETE FROM revisions WHERE number = ?1 AND {UNNEEDED}");
+        for text in [remove_revision.as_str(), REMOVE_ARTEFACT] {
+            let steps = store.shared.plan(text);
+            assert!(steps.len() > 1 && steps.iter().all(|step| !step.starts_with("SCAN")), "{steps:?}");
+        }
+        // Each revision is looked up among the runs.
+        let steps = store.shared.plan(&format!("SELECT number FROM revisions WHERE {UNNEEDED}"));
+        let scanned: Vec<&String> = steps.iter().filter(|step| step.starts_with("SCAN")).collect();
+        assert!(matches!(scanned[..], [revisions] if revisions.starts_with("SCAN revisions")), "{steps:?}");
+    }
 }

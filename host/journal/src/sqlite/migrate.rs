@@ -1,7 +1,8 @@
 //! Bringing a file of an older layout to the layout of this version.
 //!
 //! Layout 2 kept what a run was started with, and how it stood, beside its entries; here they are entries. Layout 3 kept nothing of
-//! what runs were loaded from, and layout 4 no recordings of calls. What the file has is not changed if anything goes wrong: all of it is one transaction.
+//! what runs were loaded from, layout 4 no recordings of calls, and layout 5 had fewer indices. What the file has is not changed if
+//! anything goes wrong: all of it is one transaction.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +16,7 @@ use hotcell_graph::{Object, Value};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::rows::{Tail, insert, time};
-use super::tables::{CALLS, REVISIONS, SCHEMA, seal};
+use super::tables::{CALLS, INDICES, LAYOUT, REVISIONS, SCHEMA, seal};
 use super::texts::{index_text, searched};
 use crate::encode::decode;
 use crate::entry::{Entry, Fact, RunHeader};
@@ -62,9 +63,9 @@ pub(super) fn from_layout_2(connection: &mut Connection, path: &Path) -> Result<
     Ok(())
 }
 
-/// Adds the tables of revisions and of recordings. A process of an older version that works on the file meanwhile is not disturbed
-/// by them.
-pub(super) fn from_layout_3_or_4(connection: &mut Connection) -> Result<(), String> {
+/// Adds the tables of revisions and of recordings, and indices. A process of an older version that works on the file meanwhile is not
+/// disturbed by them.
+pub(super) fn from_layout_3_or_later(connection: &mut Connection) -> Result<(), String> {
     let mut add = || -> rusqlite::Result<()> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been first.
@@ -75,6 +76,9 @@ pub(super) fn from_layout_3_or_4(connection: &mut Connection) -> Result<(), Stri
         }
         if matches!(layout, 3 | 4) {
             transaction.execute_batch(CALLS)?;
+        }
+        if matches!(layout, 3..LAYOUT) {
+            transaction.execute_batch(INDICES)?;
             seal(&transaction)?;
         }
         transaction.commit()
@@ -117,6 +121,7 @@ fn rewrite(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(SCHEMA)?;
     transaction.execute_batch(REVISIONS)?;
     transaction.execute_batch(CALLS)?;
+    transaction.execute_batch(INDICES)?;
     let mut runs = transaction.prepare("SELECT * FROM old_runs ORDER BY number")?;
     let mut rows = runs.query([])?;
     while let Some(row) = rows.next()? {

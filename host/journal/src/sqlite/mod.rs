@@ -224,6 +224,22 @@ impl Shared {
         found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
     }
 
+    /// The steps by which SQLite does something, as it says them.
+    #[cfg(test)]
+    fn plan(&self, text: &str) -> Vec<String> {
+        let steps = self.read(|connection| {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}"))?;
+            // What is not bound is null.
+            let mut rows = statement.raw_query();
+            let mut steps = Vec::new();
+            while let Some(row) = rows.next()? {
+                steps.push(row.get(3)?);
+            }
+            Ok(steps)
+        });
+        steps.expect("explained")
+    }
+
     fn begin<'c>(&self, connection: &'c mut Connection) -> Result<Transaction<'c>, JournalError> {
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(self.error("written"))
     }

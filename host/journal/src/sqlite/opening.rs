@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::migrate;
-use super::tables::{APPLICATION, CALLS, LAYOUT, REVISIONS, SCHEMA, seal};
+use super::tables::{APPLICATION, CALLS, INDICES, LAYOUT, REVISIONS, SCHEMA, seal};
 
 /// How long to wait for other processes that use the file.
 const BUSY: Duration = Duration::from_secs(10);
@@ -75,11 +75,12 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Extent), String> {
     }
 }
 
-/// What is left of a damaged file of this layout. One of another layout would have to be brought to this one first.
+/// What is left of a damaged file of this layout, or of the one before it, which only has fewer indices. One of another layout would
+/// have to be brought to this one first.
 fn open_rest(path: &Path) -> Option<Connection> {
     let connection = connect(path, Extent::Rest).ok()?;
     let found = (number(&connection, "user_version").ok()?, number(&connection, "application_id").ok()?);
-    (found == (LAYOUT, APPLICATION)).then_some(connection)
+    (matches!(found.0, 5..=LAYOUT) && found.1 == APPLICATION).then_some(connection)
 }
 
 fn number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
@@ -119,6 +120,7 @@ fn try_open(path: &Path) -> Result<Connection, String> {
                     connection.execute_batch(SCHEMA)?;
                     connection.execute_batch(REVISIONS)?;
                     connection.execute_batch(CALLS)?;
+                    connection.execute_batch(INDICES)?;
                     seal(&connection)?;
                 }
                 connection.execute_batch("COMMIT")
@@ -126,7 +128,7 @@ fn try_open(path: &Path) -> Result<Connection, String> {
             make().map_err(text)?;
         }
         2 if is_layout_2 => migrate::from_layout_2(&mut connection, path)?,
-        3 | 4 if application == APPLICATION => migrate::from_layout_3_or_4(&mut connection)?,
+        3..LAYOUT if application == APPLICATION => migrate::from_layout_3_or_later(&mut connection)?,
         0 | 2..=LAYOUT => {
             return Err("it is a SQLite database of another program; name another file".to_owned());
         }

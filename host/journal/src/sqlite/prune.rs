@@ -52,11 +52,14 @@ impl Shared {
                 thread::sleep(PAUSE);
             }
         }
-        // Looking takes longer than removing.
-        if self.read(artefacts::are_unneeded)? {
+        // They are looked for while others write. Few runs need a revision of their own.
+        for revision in self.read(artefacts::unneeded)? {
             let mut connection = self.connection();
-            let sweep = self.begin(&mut connection)?;
-            artefacts::sweep(&sweep).and_then(|()| sweep.commit()).map_err(self.error("written"))?;
+            let transaction = self.begin(&mut connection)?;
+            let removed = artefacts::remove(&transaction, revision).and_then(|()| transaction.commit());
+            removed.map_err(self.error("written"))?;
+            drop(connection);
+            thread::sleep(PAUSE);
         }
         self.give_pages_back()?;
         let freed = before - self.read(size)?;

@@ -3,14 +3,14 @@
 use rusqlite::Connection;
 
 /// The layout this version writes, kept in `user_version`.
-pub(super) const LAYOUT: i64 = 5;
+pub(super) const LAYOUT: i64 = 6;
 /// Says that a SQLite file is a journal: "hotc".
 pub(super) const APPLICATION: i64 = 0x686F_7463;
 
 /// Entries hang on the number of their run, not its name: numbers grow, so a new entry goes to the end of the tree.
 ///
 /// `runs` is an index: everything in it follows from the entries. A row of `mail` whose body is null was received; it stays to
-/// say that the question has its answer. [`REVISIONS`] and [`CALLS`] are made beside it.
+/// say that the question has its answer. [`REVISIONS`], [`CALLS`] and [`INDICES`] are made beside it.
 pub(super) const SCHEMA: &str = "
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL, source TEXT NOT NULL, thread TEXT,
@@ -61,6 +61,13 @@ pub(super) const CALLS: &str = "
         run INTEGER NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL,
         sum INTEGER NOT NULL, PRIMARY KEY (run, number)
     ) WITHOUT ROWID;
+";
+
+/// By what a revision is found to be needed, and an artefact, without looking at all runs and revisions.
+pub(super) const INDICES: &str = "
+    CREATE INDEX runs_by_revision ON runs (revision) WHERE revision IS NOT NULL;
+    CREATE INDEX former_by_revision ON former (revision);
+    CREATE INDEX parts_by_artefact ON parts (artefact);
 ";
 
 /// Marks the file as a journal of this layout.

@@ -3,7 +3,7 @@
 use hotcell_journal::{EntryPath, RecordedCall, RunQuery, RunStore, SqliteStore, StoredCall};
 use rusqlite::Connection;
 
-use crate::support::{Desk, done, facts, header, turn};
+use crate::support::{Desk, done, facts, header, turn, without_indices};
 
 fn recorded(place: u64, body: &str) -> RecordedCall {
     RecordedCall { place: EntryPath::of_turn(place), name: "calc".to_owned(), body: body.as_bytes().to_vec() }
@@ -96,7 +96,8 @@ async fn a_file_of_layout_4_goes_on_and_takes_recordings() {
     let run = writer.run().clone();
     drop(writer);
     drop(store);
-    // As the version before this one left it.
+    // As a version left it that kept none.
+    without_indices(&desk);
     let connection = Connection::open(desk.file()).expect("opened");
     connection.execute_batch("DROP TABLE calls; PRAGMA user_version = 4;").expect("made");
     drop(connection);

@@ -3,7 +3,7 @@
 use hotcell_journal::{Fact, RunQuery, RunStatus, RunStore, SqliteStore};
 use rusqlite::Connection;
 
-use crate::support::{Desk, facts};
+use crate::support::{Desk, ended, facts, header, without_indices};
 
 fn refused(desk: &Desk) -> String {
     SqliteStore::open(&desk.file()).err().expect("refused").to_string()
@@ -23,7 +23,7 @@ fn a_file_of_another_program_is_left_alone() {
     let desk = Desk::new();
     let connection = Connection::open(desk.file()).expect("opened");
     connection.execute_batch("CREATE TABLE runs (distance REAL)").expect("made");
-    for version in [0, 2, 3, 4, 5] {
+    for version in [0, 2, 3, 4, 5, 6] {
         connection.pragma_update(None, "user_version", version).expect("changed");
         assert!(refused(&desk).contains("another program"), "{version}: {}", refused(&desk));
     }
@@ -148,4 +148,32 @@ async fn a_file_of_layout_3_is_brought_to_this_one() {
     assert!(stores[0].find(runs[0].id.as_str()).await.expect("found").header.thread().is_some());
     drop(stores);
     desk.store();
+}
+
+/// The indices of a file, by their names.
+fn indices(desk: &Desk) -> Vec<String> {
+    let connection = Connection::open(desk.file()).expect("opened");
+    let mut statement = connection
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name")
+        .expect("compiled");
+    let names = statement.query_map([], |row| row.get::<_, String>(0)).expect("read");
+    names.collect::<Result<Vec<String>, _>>().expect("read")
+}
+
+#[tokio::test]
+async fn a_file_of_layout_5_gets_the_indices_of_this_one() {
+    let desk = Desk::new();
+    let run = ended(&desk.store(), &header("a"), "done").await;
+    let of_this = indices(&desk);
+    without_indices(&desk);
+    assert!(indices(&desk).len() < of_this.len());
+    let stores = [desk.store(), desk.store()];
+    assert_eq!(indices(&desk), of_this);
+    assert_eq!(stores[1].find(run.as_str()).await.expect("found").status, RunStatus::Completed);
+    // So do older ones.
+    let older = Desk::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/runs-layout-3.db");
+    std::fs::copy(golden, older.file()).expect("copied");
+    drop(older.store());
+    assert_eq!(indices(&older), of_this);
 }

@@ -8,6 +8,7 @@ use hotcell_graph::Object;
 use hotcell_journal::{
     Completed, Entry, EntryPath, Fact, MemoryStore, Question, RunHeader, RunId, RunStore, RunWriter, SqliteStore, Write,
 };
+use rusqlite::Connection;
 
 /// A folder with a journal in it.
 pub(crate) struct Desk {
@@ -38,6 +39,13 @@ impl Desk {
         let files = std::fs::read_dir(self.folder.path()).expect("a folder").flatten();
         files.map(|file| file.file_name().to_string_lossy().into_owned()).filter(|name| name != "runs.db").collect()
     }
+}
+
+/// Makes a journal of this layout one of layout 5, which had fewer indices.
+pub(crate) fn without_indices(desk: &Desk) {
+    let text = "DROP INDEX runs_by_revision; DROP INDEX former_by_revision; DROP INDEX parts_by_artefact;
+                PRAGMA user_version = 5;";
+    Connection::open(desk.file()).expect("opened").execute_batch(text).expect("changed");
 }
 
 /// Nothing in these tests takes long; only a hang makes them fail.
