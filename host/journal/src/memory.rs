@@ -146,7 +146,7 @@ impl RunStore for MemoryStore {
                 return Ok(());
             }
             if let Fact::Answered { number, .. } = entry.fact {
-                answerable(id, &run.everything(), &entry, number, true)?;
+                answerable(id, run.of_questions(), &entry, number, true)?;
             }
             match (&entry.fact, run.owned) {
                 (Fact::Cancelled, false) => run.append(entry),

@@ -39,16 +39,16 @@ pub(crate) fn choose<T: std::fmt::Display>(mut matching: Vec<T>, name: &str) -> 
 
 /// Whether `entry`, an answer or the expiry of a question, may be taken: its question was put and has no answer among `entries`. Whoever put the question
 /// need not be told that it was put.
-pub(crate) fn answerable(
+pub(crate) fn answerable<'e>(
     run: &RunId,
-    entries: &[Entry],
+    entries: impl IntoIterator<Item = &'e Entry>,
     entry: &Entry,
     wanted: u32,
     look_for_question: bool,
 ) -> Result<(), JournalError> {
     let mut asked = !look_for_question;
     let not = |why| JournalError::NotAsked { run: run.clone(), question: format!("{}:{wanted}", entry.place), why };
-    for known in entries.iter().filter(|known| known.place == entry.place) {
+    for known in entries.into_iter().filter(|known| known.place == entry.place) {
         match known.fact {
             Fact::Asked { number, .. } if number == wanted => asked = true,
             Fact::Answered { number, .. } if number == wanted => return Err(not("has an answer already")),

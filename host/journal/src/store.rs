@@ -390,7 +390,7 @@ pub trait RunStore: Send + Sync {
     /// that are being worked on included, which see to their own. It is found without reading a run.
     async fn next_due(&self, after: SystemTime) -> Result<Option<SystemTime>, JournalError>;
 
-    /// How much there is. It is found without reading runs, apart from those that wait.
+    /// How much there is. It is found without reading the entries of runs.
     async fn census(&self) -> Result<Census, JournalError>;
 
     /// Returns when nobody works on a run, or whoever did is gone.

@@ -18,6 +18,8 @@ pub(super) struct Run {
     /// The revisions that it was moved to, the last one last
     pub(super) revised: Vec<String>,
     pub(super) entries: Vec<Entry>,
+    /// Which of them are about questions, by their places in the list
+    questions: Vec<usize>,
     /// When each of them was written
     pub(super) times: Vec<SystemTime>,
     pub(super) calls: Vec<RecordedCall>,
@@ -45,6 +47,7 @@ impl Run {
             header: header.clone(),
             revised: Vec::new(),
             entries: vec![Entry::of_run(Fact::Started(header.clone()))],
+            questions: Vec::new(),
             times: vec![now],
             calls: Vec::new(),
             mail: Vec::new(),
@@ -75,6 +78,9 @@ impl Run {
         if let Fact::Revised { digest } = &entry.fact {
             self.revised.push(digest.clone());
         }
+        if matches!(entry.fact, Fact::Asked { .. } | Fact::Answered { .. } | Fact::Expired { .. }) {
+            self.questions.push(self.entries.len());
+        }
         self.times.push(SystemTime::now());
         self.entries.push(entry);
     }
@@ -102,6 +108,11 @@ impl Run {
         self.entries.iter().chain(&self.mail).cloned().collect()
     }
 
+    /// What is about questions, and what was sent.
+    pub(super) fn of_questions(&self) -> impl Iterator<Item = &Entry> {
+        self.questions.iter().filter_map(|place| self.entries.get(*place)).chain(&self.mail)
+    }
+
     pub(super) fn status(&self) -> RunStatus {
         match self.status {
             _ if self.mail.iter().any(|entry| entry.fact == Fact::Cancelled) => RunStatus::Cancelled,
@@ -112,7 +123,7 @@ impl Run {
 
     pub(super) fn open_questions(&self) -> u64 {
         let (mut asked, mut closed) = (0_u64, 0_u64);
-        for entry in self.entries.iter().chain(&self.mail) {
+        for entry in self.of_questions() {
             match entry.fact {
                 Fact::Asked { .. } => asked += 1,
                 Fact::Answered { .. } | Fact::Expired { .. } => closed += 1,

@@ -71,7 +71,7 @@ impl RunWriter for Writer {
         for entry in &entries {
             if let Fact::Answered { number, .. } | Fact::Expired { number } = entry.fact {
                 // Somebody else may have been first.
-                answerable(&self.id, &run.everything(), entry, number, false)?;
+                answerable(&self.id, run.of_questions(), entry, number, false)?;
             }
         }
         entries.into_iter().for_each(|entry| run.append(entry));

@@ -12,6 +12,8 @@ mod commit;
 mod elsewhere;
 mod entries;
 mod in_place;
+#[cfg(test)]
+mod looking;
 mod migrate;
 mod opening;
 mod owner;
@@ -222,22 +224,6 @@ impl Shared {
                 .optional()
         })?;
         found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
-    }
-
-    /// The steps by which SQLite does something, as it says them.
-    #[cfg(test)]
-    fn plan(&self, text: &str) -> Vec<String> {
-        let steps = self.read(|connection| {
-            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}"))?;
-            // What is not bound is null.
-            let mut rows = statement.raw_query();
-            let mut steps = Vec::new();
-            while let Some(row) = rows.next()? {
-                steps.push(row.get(3)?);
-            }
-            Ok(steps)
-        });
-        steps.expect("explained")
     }
 
     fn begin<'c>(&self, connection: &'c mut Connection) -> Result<Transaction<'c>, JournalError> {

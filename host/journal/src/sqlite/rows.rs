@@ -225,16 +225,40 @@ fn entry(row: &Row<'_>, tail: &Tail) -> Result<Read, String> {
 pub(super) fn unread(connection: &Connection, number: i64) -> rusqlite::Result<Vec<Entry>> {
     let mut statement = connection
         .prepare_cached("SELECT place, kind, body FROM mail WHERE run = ?1 AND body IS NOT NULL ORDER BY subject")?;
-    let rows = statement.query_map([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    readable(statement.query([number])?)
+}
+
+/// The entries about the questions of one place. It says by which index they are found, so that no other entry is looked at.
+const OF_QUESTIONS: &str = "SELECT place, kind, body FROM entries INDEXED BY entries_of_questions
+     WHERE run = ?1 AND place = ?2 AND (kind = 'asked' OR kind = 'answered' OR kind = 'expired')";
+
+/// What of a run is about the questions of one place, in any order.
+pub(super) fn of_questions(connection: &Connection, number: i64, place: &EntryPath) -> rusqlite::Result<Vec<Entry>> {
+    readable(connection.prepare_cached(OF_QUESTIONS)?.query((number, place.as_str()))?)
+}
+
+/// Rows with a place, a kind and a body, as far as they can be read.
+fn readable(mut rows: Rows<'_>) -> rusqlite::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for row in rows {
-        let (place, kind, body): (String, String, String) = row?;
+    while let Some(row) = rows.next()? {
+        let (place, kind, body): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
         match decode(&kind, &body) {
             Ok(fact) => entries.push(Entry { place: EntryPath::from(place), fact }),
             Err(cause) => tracing::warn!(cause, "a message in the journal cannot be read and is left out"),
         }
     }
     Ok(entries)
+}
+
+/// The end of a run, without what comes before it, and how long it was worked on up to then.
+pub(super) fn end(connection: &Connection, number: i64, run: &RunId) -> rusqlite::Result<(Tail, Duration)> {
+    let last: Option<(i64, i64, i64)> = connection
+        .prepare_cached("SELECT number, worked, sum FROM entries WHERE run = ?1 ORDER BY number DESC LIMIT 1")?
+        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((last, worked, sum)) = last else { return Ok((Tail::new(run), Duration::ZERO)) };
+    let count = |count: i64| u64::try_from(count).unwrap_or(0);
+    Ok((Tail { number: count(last), sum }, Duration::from_micros(count(worked))))
 }
 
 /// Stores what is sent to a run. `false` if the question has an answer.

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::Shared;
 use super::owner::wake;
-use super::rows::{self, history, microseconds, unread};
+use super::rows::{self, microseconds, of_questions, unread};
 use crate::entry::{Entry, Fact};
 use crate::ids::RunId;
 use crate::projection::RunStatus;
@@ -27,9 +27,9 @@ impl Shared {
                 return Ok(());
             }
             if let Fact::Answered { number: question, .. } = entry.fact {
-                let (mut known, _) = history(&transaction, number, run).map_err(&written)?;
-                known.entries.extend(unread(&transaction, number).map_err(&written)?);
-                answerable(run, &known.entries, &entry, question, true)?;
+                let known = of_questions(&transaction, number, &entry.place).map_err(&written)?;
+                let sent = unread(&transaction, number).map_err(&written)?;
+                answerable(run, known.iter().chain(&sent), &entry, question, true)?;
             }
             let entry = match entry.fact {
                 // No node runs that would have to be waited for.
@@ -51,8 +51,8 @@ impl Shared {
             }
             if let (Fact::Cancelled | Fact::Paused, None) = (&entry.fact, &owner) {
                 // Nobody will receive it.
-                let (known, mut tail) = history(&transaction, number, run).map_err(&written)?;
-                rows::receive(&transaction, number, &mut tail, known.worked, SystemTime::now()).map_err(&written)?;
+                let (mut tail, worked) = rows::end(&transaction, number, run).map_err(&written)?;
+                rows::receive(&transaction, number, &mut tail, worked, SystemTime::now()).map_err(&written)?;
             }
             transaction.commit().map_err(&written)?;
             owner
@@ -100,5 +100,80 @@ impl Shared {
                 && !owner.as_ref().is_some_and(|owner| self.is_alive(owner))
         };
         Ok(rows.into_iter().filter(rests).map(|(id, ..)| RunId::from(id)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SqliteStore;
+    use crate::entry::{Entry, Fact, Question, RunHeader};
+    use crate::ids::{EntryPath, RunId};
+    use crate::store::{JournalError, RunStore as _};
+
+    /// A run that rests with two open questions after so many other entries.
+    async fn asking(store: &SqliteStore, entries: usize) -> RunId {
+        let header = RunHeader {
+            graph: "test".into(),
+            source: "test".into(),
+            digest: String::new(),
+            kept: false,
+            given: Default::default(),
+        };
+        let writer = store.create(&header, None).await.expect("begun");
+        let fired = |_| Entry::of_run(Fact::TimerFired { node: "n".to_owned() });
+        writer.append((0..entries).map(fired).collect()).await.expect("added");
+        let asked = |number| Entry {
+            place: EntryPath::of_turn(1),
+            fact: Fact::Asked { number, question: Question::default() },
+        };
+        writer.append(vec![asked(0), asked(1), Entry::of_run(Fact::Waiting)]).await.expect("added");
+        writer.run().clone()
+    }
+
+    /// Nobody can commit meanwhile.
+    #[tokio::test]
+    async fn what_is_sent_to_a_long_run_costs_no_more_than_to_a_short_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let answered =
+            |number| Entry { place: EntryPath::of_turn(1), fact: Fact::Answered { number, text: "yes".to_owned() } };
+        let sent = [answered(0), answered(1), Entry::of_run(Fact::PauseAsked), Entry::of_run(Fact::Cancelled)];
+        let mut of_all = Vec::new();
+        // Statements are compiled for the first one.
+        for entries in [1, 1, 2000] {
+            let run = asking(&store, entries).await;
+            let of_each =
+                sent.clone().map(|entry| store.shared.steps(|| store.shared.send(&run, entry).expect("sent")));
+            let again = store.send(&run, answered(0)).await.err();
+            assert!(matches!(again, Some(JournalError::Cancelled(_))), "{again:?}");
+            // All that was sent is in the run, and nothing is damaged.
+            let history = store.history(&run).await.and_then(|history| history.whole()).expect("whole");
+            assert_eq!(history.len(), entries + 8);
+            of_all.push(of_each);
+        }
+        let (short, long) = (of_all[1], of_all[2]);
+        assert!(short.iter().zip(&long).all(|(short, long)| *short > 0 && *long < short + 100), "{short:?} {long:?}");
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_once_each() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let run = asking(&store, 1).await;
+        let answered = |turn, number| Entry {
+            place: EntryPath::of_turn(turn),
+            fact: Fact::Answered { number, text: "yes".to_owned() },
+        };
+        let why = async |turn, number| match store.send(&run, answered(turn, number)).await {
+            Err(JournalError::NotAsked { why, .. }) => Some(why),
+            sent => sent.map(|()| None).expect("sent"),
+        };
+        assert_eq!(why(1, 2).await, Some("was never asked"));
+        assert_eq!(why(2, 0).await, Some("was never asked"));
+        assert_eq!(why(1, 1).await, None);
+        assert_eq!(why(1, 1).await, Some("has an answer already"));
+        drop(store.take(&run, Fact::Resumed).await.expect("taken"));
+        assert_eq!(why(1, 1).await, Some("has an answer already"));
+        assert_eq!(why(1, 0).await, None);
     }
 }

@@ -63,11 +63,14 @@ pub(super) const CALLS: &str = "
     ) WITHOUT ROWID;
 ";
 
-/// By what a revision is found to be needed, and an artefact, without looking at all runs and revisions.
+/// By what a revision is found to be needed, and an artefact, without looking at all runs and revisions; and what of a run is about its
+/// questions, without looking at all of its entries.
 pub(super) const INDICES: &str = "
     CREATE INDEX runs_by_revision ON runs (revision) WHERE revision IS NOT NULL;
     CREATE INDEX former_by_revision ON former (revision);
     CREATE INDEX parts_by_artefact ON parts (artefact);
+    CREATE INDEX entries_of_questions ON entries (run, place, kind)
+        WHERE kind = 'asked' OR kind = 'answered' OR kind = 'expired';
 ";
 
 /// Marks the file as a journal of this layout.
