@@ -43,7 +43,7 @@ use self::opening::Extent;
 use self::owner::Owner;
 use self::reading::{Readers, SHORT, aside};
 use self::release::Unreleased;
-use self::rows::{history, microseconds, unread};
+use self::rows::microseconds;
 use self::writer::Writers;
 use crate::artefact::Revision;
 use crate::calls::StoredCall;
@@ -204,28 +204,6 @@ impl Shared {
         Ok((number, status, owner.filter(|owner| self.is_alive(owner))))
     }
 
-    /// Everything of a run, what was sent to it included, as it is at one moment; nothing if it has more entries than that.
-    fn history(&self, run: &RunId, most: u64) -> Result<Option<History>, JournalError> {
-        let found = self.read(|connection| {
-            connection
-                .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
-                // As long as the row is read, the file is locked for reading.
-                .query_row([run.as_str()], |row| {
-                    let number = row.get(0)?;
-                    if query::is_longer(connection, number, most)? {
-                        return Ok(None);
-                    }
-                    let (mut history, _) = history(connection, number, run)?;
-                    if history.damage.is_none() {
-                        history.entries.extend(unread(connection, number)?);
-                    }
-                    Ok(Some(history))
-                })
-                .optional()
-        })?;
-        found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
-    }
-
     fn begin<'c>(&self, connection: &'c mut Connection) -> Result<Transaction<'c>, JournalError> {
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(self.error("written"))
     }
@@ -259,7 +237,12 @@ impl RunStore for SqliteStore {
     }
 
     async fn take(&self, run: &RunId, fact: Fact) -> Result<Taken, JournalError> {
-        self.shared.take(run, fact)
+        let mut known = self.shared.known(run, &fact, SHORT as u64)?;
+        if known.is_none() {
+            let (run, fact) = (run.clone(), fact.clone());
+            known = aside(&self.shared, move |shared| shared.known(&run, &fact, u64::MAX)).await?;
+        }
+        self.shared.take(run, fact, known)
     }
 
     async fn send(&self, run: &RunId, entry: Entry) -> Result<(), JournalError> {

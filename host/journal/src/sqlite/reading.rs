@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use tokio::runtime::Handle;
 
-use super::rows::is_damage;
+use super::rows::{history, is_damage, unread};
 use super::{Shared, opening, query};
 use crate::ids::RunId;
-use crate::store::JournalError;
+use crate::store::{History, JournalError};
 
 /// Connections that are kept for the next reader.
 const MOST_KEPT: usize = 8;
@@ -43,6 +43,40 @@ impl Shared {
         let done = read(&connection).map_err(self.error("read"));
         self.readers.give_back(connection);
         done
+    }
+
+    /// Reads a run by its number, as it is at one moment; nothing if it has more entries than that.
+    pub(super) fn read_run<T>(
+        &self,
+        run: &RunId,
+        most: u64,
+        read: impl FnOnce(&Connection, i64) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, JournalError> {
+        let found = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
+                // As long as the row is read, the file is locked for reading.
+                .query_row([run.as_str()], |row| {
+                    let number = row.get(0)?;
+                    match query::is_longer(connection, number, most)? {
+                        true => Ok(None),
+                        false => read(connection, number).map(Some),
+                    }
+                })
+                .optional()
+        })?;
+        found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
+    }
+
+    /// Everything of a run, what was sent to it included; nothing if it has more entries than that.
+    pub(super) fn history(&self, run: &RunId, most: u64) -> Result<Option<History>, JournalError> {
+        self.read_run(run, most, |connection, number| {
+            let (mut history, _) = history(connection, number, run)?;
+            if history.damage.is_none() {
+                history.entries.extend(unread(connection, number)?);
+            }
+            Ok(history)
+        })
     }
 
     /// Whether a run has more entries after one of them than are read in a moment.

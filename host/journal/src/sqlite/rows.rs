@@ -117,12 +117,39 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// Everything of a run, up to the first entry that is not what was written.
 pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusqlite::Result<(History, Tail)> {
-    let mut history = History::default();
-    let mut tail = Tail::new(run);
+    read_on(connection, number, run, (History::default(), Tail::new(run)))
+}
+
+/// The same of a run whose beginning was `known` already, and need not be read again. If it is another run by now, it is.
+pub(super) fn rest_of(
+    connection: &Connection,
+    number: i64,
+    run: &RunId,
+    known: (History, Tail),
+) -> rusqlite::Result<(History, Tail)> {
+    let end = i64::try_from(known.1.number).unwrap_or(i64::MAX);
+    match end > 0 && sum_of(connection, number, end)? == Some(known.1.sum) {
+        true => read_on(connection, number, run, known),
+        false => history(connection, number, run),
+    }
+}
+
+fn read_on(
+    connection: &Connection,
+    number: i64,
+    run: &RunId,
+    known: (History, Tail),
+) -> rusqlite::Result<(History, Tail)> {
+    let (mut history, mut tail) = known;
+    if history.damage.is_some() {
+        return Ok((history, tail));
+    }
     let mut statement = connection.prepare_cached(
-        "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 ORDER BY number",
+        "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 AND number > ?2 ORDER BY number",
     )?;
-    let mut rows = statement.query([number])?;
+    // A number that no entry has is told, too.
+    let after = if tail.number == 0 { i64::MIN } else { i64::try_from(tail.number).unwrap_or(i64::MAX) };
+    let mut rows = statement.query((number, after))?;
     let mut bytes = 0;
     while let Some(read) = read_next(&mut rows, &tail, &mut bytes)? {
         match read {
@@ -139,6 +166,14 @@ pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusq
         }
     }
     Ok((history, tail))
+}
+
+/// The checksum of an entry, if there is one of that number.
+fn sum_of(connection: &Connection, run: i64, number: i64) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT sum FROM entries WHERE run = ?1 AND number = ?2")?
+        .query_row((run, number), |row| row.get(0))
+        .optional()
 }
 
 /// An entry that is what was written.
@@ -174,9 +209,7 @@ pub(super) fn page(
     let Ok(begin) = i64::try_from(after) else { return Ok(Ok(Vec::new())) };
     let mut tail = Tail::new(run);
     if after > 0 {
-        let mut statement = connection.prepare_cached("SELECT sum FROM entries WHERE run = ?1 AND number = ?2")?;
-        let before: Option<i64> = statement.query_row((number, begin), |row| row.get(0)).optional()?;
-        let Some(sum) = before else { return Ok(Ok(Vec::new())) };
+        let Some(sum) = sum_of(connection, number, begin)? else { return Ok(Ok(Vec::new())) };
         tail = Tail { number: after, sum };
     }
     let mut statement = connection.prepare_cached(

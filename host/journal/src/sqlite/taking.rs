@@ -7,12 +7,12 @@ use rusqlite::Connection;
 
 use super::Shared;
 use super::owner::{Owner, is_alive, wake, when_gone};
-use super::rows::{self, history, insert};
+use super::rows::{self, Tail, history, insert};
 use super::writer::Writer;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::rules::may_take;
-use crate::store::{JournalError, Taken};
+use crate::store::{History, JournalError, Taken};
 
 impl Shared {
     /// The pipe by which this process is woken.
@@ -66,8 +66,23 @@ impl Shared {
         Ok(owned.into_iter().find(|(_, owner)| self.is_alive(owner)).map(|(run, _)| RunId::from(run)))
     }
 
-    /// Takes a run that nobody works on, with everything that was committed of it.
-    pub(super) fn take(self: &Arc<Self>, run: &RunId, fact: Fact) -> Result<Taken, JournalError> {
+    /// What was committed of a run that can be taken for that. It is read before the run is taken, since nobody can commit meanwhile.
+    /// Nothing if the run has more entries than that.
+    pub(super) fn known(&self, run: &RunId, fact: &Fact, most: u64) -> Result<Option<(History, Tail)>, JournalError> {
+        let (_, status, owner) = self.read(|connection| Ok(self.number(connection, run)))??;
+        match owner.is_some() || may_take(run, status, fact).is_err() {
+            true => Ok(Some((History::default(), Tail::new(run)))),
+            false => self.read_run(run, most, |connection, number| history(connection, number, run)),
+        }
+    }
+
+    /// Takes a run that nobody works on, with everything that was committed of it. What was `known` of it is not read again.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        run: &RunId,
+        fact: Fact,
+        known: Option<(History, Tail)>,
+    ) -> Result<Taken, JournalError> {
         let owner = self.owner()?.name.clone();
         let written = self.error("written");
         let mut connection = self.connection();
@@ -77,7 +92,8 @@ impl Shared {
             return Err(JournalError::Busy(run.clone()));
         }
         may_take(run, status, &fact)?;
-        let (mut history, mut tail) = history(&transaction, number, run).map_err(&written)?;
+        let known = known.unwrap_or_else(|| (History::default(), Tail::new(run)));
+        let (mut history, mut tail) = rows::rest_of(&transaction, number, run, known).map_err(&written)?;
         if let Some(damage) = history.damage {
             return Err(damage);
         }
@@ -147,5 +163,67 @@ impl Shared {
             // Whoever has it now is told anew.
             watched = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SqliteStore;
+    use crate::entry::{Entry, Fact, RunHeader};
+    use crate::ids::RunId;
+    use crate::store::{RunQuery, RunStore as _};
+
+    fn header() -> RunHeader {
+        // Each has the same name.
+        let given = [("id".into(), "same".into())].into_iter().collect();
+        RunHeader { graph: "test".into(), source: "test".into(), digest: String::new(), kept: false, given }
+    }
+
+    async fn begun(store: &SqliteStore, entries: usize) -> RunId {
+        let writer = store.create(&header(), None).await.expect("begun");
+        let fired = |_| Entry::of_run(Fact::TimerFired { node: "n".to_owned() });
+        writer.append((0..entries).map(fired).collect()).await.expect("added");
+        writer.run().clone()
+    }
+
+    /// Nobody can commit meanwhile.
+    #[tokio::test]
+    async fn of_a_run_that_is_taken_nothing_is_read_that_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let run = begun(&store, 2000).await;
+        // Statements are compiled for the first one.
+        for entries in [2002, 2003] {
+            let known = store.shared.known(&run, &Fact::Resumed, u64::MAX).expect("read");
+            let mut taken = None;
+            let steps = store.shared.steps(|| taken = store.shared.take(&run, Fact::Resumed, known).ok());
+            assert_eq!(taken.map(|taken| taken.history.entries.len()), Some(entries));
+            assert!((1..500).contains(&steps), "{steps}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_comes_after_what_is_known_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let run = begun(&store, 3).await;
+        let known = store.shared.known(&run, &Fact::Resumed, u64::MAX).expect("read");
+        drop(store.take(&run, Fact::Resumed).await.expect("taken"));
+        let taken = store.shared.take(&run, Fact::Resumed, known).expect("taken");
+        assert_eq!(taken.history.entries.len(), 6);
+        drop(taken);
+        let whole = store.history(&run).await.and_then(|history| history.whole()).expect("nothing is damaged");
+        assert_eq!(whole.len(), 6);
+
+        // Another run has its name and its number by now.
+        let known = store.shared.known(&run, &Fact::Resumed, u64::MAX).expect("read");
+        store.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("ended");
+        assert_eq!(store.prune(&RunQuery::default()).await.expect("removed").runs, 1);
+        assert_eq!(begun(&store, 7).await, run);
+        let taken = store.shared.take(&run, Fact::Resumed, known).expect("taken");
+        assert_eq!(taken.history.entries.len(), 9);
+        drop(taken);
+        let whole = store.history(&run).await.and_then(|history| history.whole()).expect("nothing is damaged");
+        assert_eq!(whole.len(), 9);
     }
 }
