@@ -172,7 +172,9 @@ impl RunStore for MemoryStore {
         let skipped = usize::try_from(after).unwrap_or(usize::MAX);
         let entries = numbered.skip(skipped).take(limit);
         let entries = entries.map(|(number, (entry, at))| NumberedEntry { number, at: *at, entry: entry.clone() });
-        Ok(EntryPage { entries: entries.collect(), status: run.status() })
+        let entries: Vec<NumberedEntry> = entries.collect();
+        let is_last = entries.len() < limit;
+        Ok(EntryPage { entries, status: run.status(), is_last })
     }
 
     async fn grown(&self, id: &RunId, after: u64) -> Result<(), JournalError> {

@@ -204,8 +204,10 @@ pub struct NumberedEntry {
 pub struct EntryPage {
     /// The entries, in their order
     pub entries: Vec<NumberedEntry>,
-    /// How the run stood when they were read. If there are fewer than were asked for, it stands so after the last of them
+    /// How the run stood when they were read
     pub status: RunStatus,
+    /// Whether nothing came after them: the run stands so after the last of them. Otherwise there may be more
+    pub is_last: bool,
 }
 
 /// Which runs are wanted. What is not set is not looked at.
@@ -348,8 +350,9 @@ pub trait RunStore: Send + Sync {
     /// Everything that was committed of a run, what was sent to it included.
     async fn history(&self, run: &RunId) -> Result<History, JournalError>;
 
-    /// Entries of a run, `limit` at most: those whose number is higher than `after`. What was sent and not received is not
-    /// among them; it will be.
+    /// Entries of a run, `limit` at most: those whose number is higher than `after`. Of long entries there are fewer, so that no page
+    /// takes much more room than one of them; there are none only where there are no more. What was sent and not received is not among
+    /// them; it will be.
     ///
     /// # Errors
     /// [`JournalError::Damaged`] if one of them is not what was written.

@@ -44,7 +44,7 @@ impl Follower {
         loop {
             // Before the entries are read: what was in hand then may have added to them since.
             let live = self.in_hand.get(&self.run);
-            let EntryPage { entries, status } = {
+            let EntryPage { entries, status, .. } = {
                 let _reads = self.clock.as_ref().map(|clock| clock.working());
                 self.store.entries(&self.run, self.after, AT_ONCE).await?
             };

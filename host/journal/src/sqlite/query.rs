@@ -109,7 +109,8 @@ impl Shared {
             Ok(Some((page(&reading, number, run, after, limit)?, summary.status)))
         })?;
         let (entries, status) = found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
-        Ok(EntryPage { entries: entries?, status })
+        let (entries, is_last) = entries?;
+        Ok(EntryPage { entries, status, is_last })
     }
 
     pub(super) fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {

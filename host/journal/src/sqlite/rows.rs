@@ -15,7 +15,7 @@ use crate::store::{History, JournalError, NumberedEntry, RunSummary};
 pub(super) const OUTCOME: usize = 200;
 
 /// Bytes of entries that are taken apart where they are asked for, which takes some milliseconds. An entry may have megabytes: other tasks of a thread do
-/// not wait until further ones are.
+/// not wait until further ones are, and a page ends there.
 const SHORT_BYTES: usize = 1 << 20;
 
 /// An entry as it is stored.
@@ -198,18 +198,19 @@ fn read_next(rows: &mut Rows<'_>, tail: &Tail, bytes: &mut usize) -> rusqlite::R
     }
 }
 
-/// Entries of a run after the one of number `after`. Each is held against the checksum of the one before it.
+/// Entries of a run after the one of number `after`, and whether nothing comes after them. Each is held against the checksum of the one
+/// before it.
 pub(super) fn page(
     connection: &Connection,
     number: i64,
     run: &RunId,
     after: u64,
     limit: usize,
-) -> rusqlite::Result<Result<Vec<NumberedEntry>, JournalError>> {
-    let Ok(begin) = i64::try_from(after) else { return Ok(Ok(Vec::new())) };
+) -> rusqlite::Result<Result<(Vec<NumberedEntry>, bool), JournalError>> {
+    let Ok(begin) = i64::try_from(after) else { return Ok(Ok((Vec::new(), true))) };
     let mut tail = Tail::new(run);
     if after > 0 {
-        let Some(sum) = sum_of(connection, number, begin)? else { return Ok(Ok(Vec::new())) };
+        let Some(sum) = sum_of(connection, number, begin)? else { return Ok(Ok((Vec::new(), true))) };
         tail = Tail { number: after, sum };
     }
     let mut statement = connection.prepare_cached(
@@ -224,13 +225,17 @@ pub(super) fn page(
             Ok(Read { entry, at, tail: next, .. }) => {
                 tail = next;
                 entries.push(NumberedEntry { number: tail.number, at, entry });
+                if bytes > SHORT_BYTES {
+                    return Ok(Ok((entries, false)));
+                }
             }
             Err(cause) => {
                 return Ok(Err(JournalError::Damaged { run: run.clone(), sequence: tail.number + 1, cause }));
             }
         }
     }
-    Ok(Ok(entries))
+    let is_last = entries.len() < limit;
+    Ok(Ok((entries, is_last)))
 }
 
 /// What of a row can be read, or what is wrong with it.

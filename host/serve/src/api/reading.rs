@@ -1,6 +1,6 @@
 //! The entries of a run, a few at a time: each may have megabytes, and a run has any number of them.
 
-use hotcell_runtime::{Asking, JournalError, NumberedEntry, OpenQuestion, RunId};
+use hotcell_runtime::{Asking, EntryPage, JournalError, NumberedEntry, OpenQuestion, RunId};
 
 use crate::problem::Problem;
 use crate::state::Server;
@@ -17,8 +17,7 @@ pub(super) async fn each(
 ) -> Result<(), Problem> {
     let mut after = 0;
     loop {
-        let entries = server.runs().store().entries(run, after, AT_ONCE).await?.entries;
-        let is_last = entries.len() < AT_ONCE;
+        let EntryPage { entries, is_last, .. } = server.runs().store().entries(run, after, AT_ONCE).await?;
         for numbered in entries {
             after = numbered.number;
             if after > until {
@@ -39,14 +38,13 @@ pub(super) async fn open_questions(server: &Server, run: &RunId) -> Result<Vec<O
     let store = server.runs().store();
     let (mut asking, mut after) = (Asking::default(), 0);
     loop {
-        let entries = match store.entries(run, after, AT_ONCE).await {
-            Ok(page) => page.entries,
+        let EntryPage { entries, is_last, .. } = match store.entries(run, after, AT_ONCE).await {
+            Ok(page) => page,
             Err(JournalError::Damaged { .. }) => {
                 return Ok(hotcell_runtime::open_questions(&store.history(run).await?.entries));
             }
             Err(error) => return Err(error.into()),
         };
-        let is_last = entries.len() < AT_ONCE;
         for numbered in entries {
             after = numbered.number;
             asking.add(&numbered.entry);

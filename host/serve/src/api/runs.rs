@@ -324,7 +324,7 @@ async fn entries(
     loop {
         let wanted = (limit - entries.len()).min(reading::AT_ONCE);
         let page = server.runs().store().entries(&run, last, wanted).await?;
-        let is_whole = page.entries.len() < wanted;
+        let is_whole = page.is_last;
         let mut is_full = false;
         for entry in &page.entries {
             // The next page begins with what has no room.

@@ -16,7 +16,9 @@ use crate::store::{Store, StoreError, microseconds, time};
 /// The most posts of a session, and of others, that a run is told.
 const POSTS: u32 = 500;
 /// The most entries of a run that are looked at before it was acted on them.
-const ENTRIES: usize = 100_000;
+const ENTRIES: u64 = 100_000;
+/// Entries that are read at once.
+const AT_ONCE: usize = 256;
 
 /// Keeps what an entry of a run says that later runs have to know. What was kept before is not kept again.
 pub(super) fn keep(server: &Server, session: i64, run: &RunId, numbered: &NumberedEntry) -> Result<(), StoreError> {
@@ -45,9 +47,16 @@ pub(super) async fn told(
     // A run may have ended whose entries were not acted on yet.
     for open in server.store().open_runs(None)? {
         let Some((of, _)) = server.store().run_of_mesh(&open.run)? else { continue };
-        let page = server.runs().store().entries(&open.run, open.seen, ENTRIES).await?;
-        for entry in &page.entries {
-            keep(server, of.number, &open.run, entry)?;
+        let mut seen = open.seen;
+        while seen < open.seen.saturating_add(ENTRIES) {
+            let page = server.runs().store().entries(&open.run, seen, AT_ONCE).await?;
+            for entry in &page.entries {
+                keep(server, of.number, &open.run, entry)?;
+                seen = entry.number;
+            }
+            if page.is_last {
+                break;
+            }
         }
     }
     let number = session.map_or(-1, |session| session.number);
