@@ -20,7 +20,7 @@ impl Shared {
     /// Indices and what was sent to runs that wait are read, and nothing else.
     pub(super) fn census(&self) -> Result<Census, JournalError> {
         let mut alive = Alive { shared: self, known: std::collections::HashMap::new() };
-        let (owned, values) = self.by_status(&[RunStatus::Running], &mut alive)?;
+        let (owned, values) = self.by_status("status", &[RunStatus::Running], &mut alive)?;
         let (counted, running, open_questions) = self.read(|connection| {
             // All at one moment.
             let reading = connection.unchecked_transaction()?;

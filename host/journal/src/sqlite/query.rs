@@ -115,16 +115,7 @@ impl Shared {
 
     pub(super) fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
         let mut alive = Alive { shared: self, known: HashMap::new() };
-        let wanted = self.filters(query, &mut alive)?;
-        let Some((conditions, mut values)) = wanted else { return Ok(RunPage::default()) };
-        values.push(Sql::Integer(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1)));
-        // Runs with a word are found in the order of their numbers, which is the order in which they began: that there are many
-        // of them costs nothing.
-        let (source, order) = match query.text {
-            Some(_) => ("texts JOIN runs ON runs.number = texts.rowid", "texts.rowid DESC"),
-            None => ("runs", "created DESC, number DESC"),
-        };
-        let text = format!("SELECT {SUMMARY}, created, number FROM {source}{conditions} ORDER BY {order} LIMIT ?");
+        let Some((text, values)) = self.listing(query, &mut alive)? else { return Ok(RunPage::default()) };
         let mut rows: Vec<(RunSummary, String)> = self.read(|connection| {
             connection
                 .prepare(&text)?
@@ -143,6 +134,20 @@ impl Shared {
         Ok(page)
     }
 
+    /// The statement that reads a page of runs and the first one after it, with its values; none if there can be no such run.
+    fn listing(&self, query: &RunQuery, alive: &mut Alive<'_>) -> Result<Option<(String, Vec<Sql>)>, JournalError> {
+        let Some((conditions, mut values)) = self.filters(query, alive)? else { return Ok(None) };
+        values.push(Sql::Integer(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1)));
+        // Runs with a word are found in the order of their numbers, which is the order in which they began: that there are many
+        // of them costs nothing.
+        let (source, order) = match query.text {
+            Some(_) => ("texts JOIN runs ON runs.number = texts.rowid", "texts.rowid DESC"),
+            None => ("runs", "created DESC, number DESC"),
+        };
+        let text = format!("SELECT {SUMMARY}, created, number FROM {source}{conditions} ORDER BY {order} LIMIT ?");
+        Ok(Some((text, values)))
+    }
+
     /// The condition for runs that are wanted, with its values; none if there can be no such run. With a text, it is about
     /// `texts`, too.
     pub(super) fn filters(
@@ -156,8 +161,11 @@ impl Shared {
             conditions.push(condition);
             values.extend(value);
         };
-        if !query.statuses.is_empty() {
-            let (condition, value) = self.by_status(&query.statuses, alive)?;
+        let by_source = is_found_by_source(query);
+        // To stand in any way at all is no condition.
+        if !query.statuses.is_empty() && RunStatus::ALL.iter().any(|status| !query.statuses.contains(status)) {
+            let (condition, value) =
+                self.by_status(if by_source { "+status" } else { "status" }, &query.statuses, alive)?;
             add(condition, value);
         }
         if let Some(run) = &query.run {
@@ -167,7 +175,8 @@ impl Shared {
             add("graph = ?".to_owned(), vec![Sql::Text(graph.clone())]);
         }
         if let Some(sources) = &query.sources {
-            let condition = format!("source IN ({})", vec!["?"; sources.len()].join(", "));
+            let column = if by_source { "source" } else { "+source" };
+            let condition = format!("{column} IN ({})", vec!["?"; sources.len()].join(", "));
             add(condition, sources.iter().cloned().map(Sql::Text).collect());
         }
         if let Some(thread) = &query.thread {
@@ -205,9 +214,11 @@ impl Shared {
         Ok(Some((text, values)))
     }
 
-    /// Whether a run is running or interrupted depends on whether its process lives, which the file does not know.
+    /// The condition for runs that stand in one of these ways, with its values; `column` is that of the status. Whether a run is running or
+    /// interrupted depends on whether its process lives, which the file does not know.
     pub(super) fn by_status(
         &self,
+        column: &str,
         statuses: &[RunStatus],
         alive: &mut Alive<'_>,
     ) -> Result<(String, Vec<Sql>), JournalError> {
@@ -231,20 +242,29 @@ impl Shared {
             parts.push(match status {
                 RunStatus::Running => {
                     values.extend(owned);
-                    format!("(status = 'running' AND owner IN ({}))", places(living.len()))
+                    format!("({column} = 'running' AND owner IN ({}))", places(living.len()))
                 }
                 RunStatus::Interrupted => {
                     values.extend(owned);
-                    format!("(status = 'running' AND (owner IS NULL OR owner NOT IN ({})))", places(living.len()))
+                    format!("({column} = 'running' AND (owner IS NULL OR owner NOT IN ({})))", places(living.len()))
                 }
                 settled => {
                     values.push(Sql::Text(settled.as_str().to_owned()));
-                    "status = ?".to_owned()
+                    format!("{column} = ?")
                 }
             });
         }
         Ok((format!("({})", parts.join(" OR ")), values))
     }
+}
+
+/// Whether the runs that are wanted are found among those of their source, in their order. Those of several sources would all have to be
+/// sorted. Of one name, of a thread, with some words, and of those that have not ended there are fewer than of a source.
+/// (SQLite has no index for a column with a `+`.)
+fn is_found_by_source(query: &RunQuery) -> bool {
+    let is_narrow = query.run.is_some() || query.thread.is_some() || query.text.is_some();
+    let is_open = !query.statuses.is_empty() && !query.statuses.iter().any(|status| status.is_final());
+    query.sources.as_ref().is_some_and(|sources| sources.len() == 1) && !is_narrow && !is_open
 }
 
 /// Which processes live; each is looked at once.
@@ -272,5 +292,51 @@ fn end(connection: &Connection, number: i64, order: &str) -> rusqlite::Result<Op
     match row {
         Err(error) if is_damage(&error) => Ok(None),
         row => Ok(row.optional()?.and_then(|(kind, body)| crate::encode::decode(&kind, &body).ok())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::super::SqliteStore;
+    use super::Alive;
+    use crate::projection::RunStatus;
+    use crate::store::RunQuery;
+
+    /// Each page of them would otherwise cost as much as all runs that there are.
+    #[test]
+    fn the_runs_of_an_agent_are_found_in_their_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let of = |sources: &[&str]| RunQuery {
+            sources: Some(sources.iter().map(|source| (*source).to_owned()).collect()),
+            limit: 50,
+            ..RunQuery::default()
+        };
+        let standing = |statuses: &[RunStatus]| RunQuery { statuses: statuses.to_vec(), ..of(&["a"]) };
+        let after = Some("5-7".to_owned());
+        for (query, index) in [
+            (of(&["a"]), "runs_by_source"),
+            (RunQuery { after: after.clone(), ..of(&["a"]) }, "runs_by_source"),
+            (standing(&RunStatus::ALL), "runs_by_source"),
+            (standing(&[RunStatus::Completed]), "runs_by_source"),
+            // There are few of those beside all runs of an agent.
+            (standing(&[RunStatus::Waiting]), "runs_by_status"),
+            // There may be any number of runs of many agents.
+            (of(&["a", "b"]), "runs_by_time"),
+            (RunQuery { after, ..of(&["a", "b"]) }, "runs_by_time"),
+        ] {
+            let mut alive = Alive { shared: &store.shared, known: HashMap::new() };
+            let (text, _) = store.shared.listing(&query, &mut alive).expect("read").expect("there may be some");
+            let steps = store.shared.plan(&text);
+            assert!(matches!(&steps[..], [only] if only.contains(&format!("INDEX {index}"))), "{query:?}: {steps:?}");
+        }
+        // A thread has few runs, which are sorted.
+        let of_thread = RunQuery { thread: Some("t".to_owned()), ..of(&["a"]) };
+        let mut alive = Alive { shared: &store.shared, known: HashMap::new() };
+        let (text, _) = store.shared.listing(&of_thread, &mut alive).expect("read").expect("there may be some");
+        let steps = store.shared.plan(&text);
+        assert!(steps[0].contains(" runs_by_thread "), "{steps:?}");
     }
 }

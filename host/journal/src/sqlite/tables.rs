@@ -63,12 +63,13 @@ pub(super) const CALLS: &str = "
     ) WITHOUT ROWID;
 ";
 
-/// By what a revision is found to be needed, and an artefact, without looking at all runs and revisions; and what of a run is about its
-/// questions, without looking at all of its entries.
+/// By what a revision is found to be needed, and an artefact, without looking at all runs and revisions; the runs of one agent, without
+/// looking at those of others; and what of a run is about its questions, without looking at all of its entries.
 pub(super) const INDICES: &str = "
     CREATE INDEX runs_by_revision ON runs (revision) WHERE revision IS NOT NULL;
     CREATE INDEX former_by_revision ON former (revision);
     CREATE INDEX parts_by_artefact ON parts (artefact);
+    CREATE INDEX runs_by_source ON runs (source, created, number);
     CREATE INDEX entries_of_questions ON entries (run, place, kind)
         WHERE kind = 'asked' OR kind = 'answered' OR kind = 'expired';
 ";

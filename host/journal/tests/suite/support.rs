@@ -44,7 +44,7 @@ impl Desk {
 /// Makes a journal of this layout one of layout 5, which had fewer indices.
 pub(crate) fn without_indices(desk: &Desk) {
     let text = "DROP INDEX runs_by_revision; DROP INDEX former_by_revision; DROP INDEX parts_by_artefact;
-                DROP INDEX entries_of_questions; PRAGMA user_version = 5;";
+                DROP INDEX runs_by_source; DROP INDEX entries_of_questions; PRAGMA user_version = 5;";
     Connection::open(desk.file()).expect("opened").execute_batch(text).expect("changed");
 }
 
