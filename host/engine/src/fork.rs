@@ -68,7 +68,7 @@ pub async fn first_entries(store: &dyn RunStore, run: &RunId, at: u64) -> Result
     if at > 0 && entries.len() as u64 == at {
         return Ok(entries);
     }
-    let last = store.history(run).await?.entries.len() as u64;
+    let last = store.last_entry(run).await?;
     Err(ForkError::NoEntry { run: run.to_string(), at, last }.into())
 }
 

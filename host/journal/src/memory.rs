@@ -177,6 +177,10 @@ impl RunStore for MemoryStore {
         Ok(EntryPage { entries, status: run.status(), is_last })
     }
 
+    async fn last_entry(&self, run: &RunId) -> Result<u64, JournalError> {
+        Ok(locked(&self.run(run)?).entries.len() as u64)
+    }
+
     async fn grown(&self, id: &RunId, after: u64) -> Result<(), JournalError> {
         let run = self.run(id)?;
         let bell = self.shared.grown.of(id);

@@ -358,6 +358,9 @@ pub trait RunStore: Send + Sync {
     /// [`JournalError::Damaged`] if one of them is not what was written.
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError>;
 
+    /// The number of the last entry of a run, which is how many it has. What was sent and not received is not counted.
+    async fn last_entry(&self, run: &RunId) -> Result<u64, JournalError>;
+
     /// Returns when a run has an entry whose number is higher than `after`, if it is written by this process. Entries that another
     /// process writes are not noticed; [`RunStore::moved_on`] notices them.
     async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError>;

@@ -268,6 +268,11 @@ impl RunStore for SqliteStore {
         }
     }
 
+    async fn last_entry(&self, run: &RunId) -> Result<u64, JournalError> {
+        let last = self.shared.read(|connection| query::last_entry(connection, run))?;
+        last.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
+    }
+
     async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError> {
         let bell = self.shared.grown.of(run);
         loop {

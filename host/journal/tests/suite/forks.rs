@@ -6,7 +6,7 @@ use hotcell_journal::{
     Entry, EntryPath, Fact, JournalError, NumberedEntry, Question, RunId, RunQuery, RunStatus, RunStore,
 };
 
-use crate::support::{Desk, answered, asked, done, facts, header, turn};
+use crate::support::{Desk, answered, asked, asking, done, facts, header, turn};
 
 /// A run that asked, was answered, and rested in between.
 async fn source(store: &dyn RunStore) -> RunId {
@@ -122,5 +122,21 @@ async fn what_a_fork_adds_is_read_back() {
         let withheld = Fact::Withheld { effect: "`POST https://a.example`".into() };
         writer.append(vec![Entry::of_run(Fact::Forked), Entry { place, fact: withheld.clone() }]).await.expect("added");
         assert_eq!(facts(&*store, writer.run()).await[1..], [Fact::Forked, withheld]);
+    }
+}
+
+#[tokio::test]
+async fn the_last_entry_is_known_without_the_others() {
+    let desk = Desk::new();
+    for store in desk.stores() {
+        let writer = asking(&*store).await;
+        let run = writer.run().clone();
+        assert_eq!(store.last_entry(&run).await.expect("known"), 2);
+        store.send(&run, answered(1, 0, "yes")).await.expect("sent");
+        assert_eq!(store.last_entry(&run).await.expect("known"), 2, "it was not received");
+        writer.receive().await.expect("received");
+        assert_eq!(store.last_entry(&run).await.expect("known"), 3);
+        let unknown = store.last_entry(&"nobody".to_owned().into()).await;
+        assert!(matches!(unknown, Err(JournalError::NoSuchRun(_))), "{unknown:?}");
     }
 }

@@ -50,7 +50,7 @@ impl Host {
         set: &Object,
         name: Option<&RunId>,
     ) -> Result<RunRecord, HostError> {
-        let last = self.journal().history(&record.id).await?.whole()?.len() as u64;
+        let last = self.journal().last_entry(&record.id).await?;
         let mut copied = first_entries(&**self.journal(), &record.id, last).await?;
         if !record.status.is_final() {
             check_nobody_elsewhere(&copied).map_err(RunError::from)?;

@@ -126,6 +126,10 @@ impl RunStore for Held {
         self.store.entries(run, after, limit).await
     }
 
+    async fn last_entry(&self, run: &RunId) -> Result<u64, JournalError> {
+        self.store.last_entry(run).await
+    }
+
     async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError> {
         self.store.grown(run, after).await
     }

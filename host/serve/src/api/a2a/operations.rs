@@ -8,7 +8,7 @@ use super::asked::{Asked, no_tenant};
 use super::error::{A2aError, Kind};
 use super::message::{Incoming, SendParams};
 use super::push;
-use super::task::{self, Shown, read, task};
+use super::task::{self, Shown, read};
 use crate::answerer::Answerer;
 use crate::api::in_thread;
 use crate::api::listed::Listed;
@@ -223,15 +223,10 @@ impl Asked {
             next = page.next;
             let shown =
                 Shown { history: Some(wanted.history_length.unwrap_or(0)), artifacts: wanted.include_artifacts };
-            let is_brief = shown.history == Some(0) && !shown.artifacts;
             let is_wanted = |task: &Value| !task::is_state(&wanted.status) || task["status"]["state"] == wanted.status;
             for summary in page.runs {
                 let run = store.find(summary.id.as_str()).await?;
-                let brief = task::brief(&run).filter(|_| is_brief);
-                let task = match brief {
-                    Some(task) => task,
-                    None => task(&run, &store.history(&run.id).await?.whole()?, shown),
-                };
+                let task = read(&self.server, &run, shown).await?;
                 if is_wanted(&task) {
                     tasks.push(task)?;
                 }

@@ -209,7 +209,7 @@ pub(super) async fn set(asked: &Asked, given: Value) -> Result<Value, A2aError> 
         return Err(A2aError::new(Kind::UnsupportedOperation, detail));
     }
     has_room(&asked.server, Some(&run.id), &config)?;
-    let told = asked.server.runs().store().history(&run.id).await?.entries.len() as u64;
+    let told = asked.server.runs().store().last_entry(&run.id).await?;
     let view = config.shown(&run.id, asked.version);
     add(&asked.server, &run.id, config, told)?;
     Ok(view)

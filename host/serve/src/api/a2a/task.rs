@@ -34,8 +34,10 @@ pub(super) fn context_of(run: &RunRecord) -> &str {
 
 /// A run as a task.
 pub(super) async fn read(server: &Server, run: &RunRecord, shown: Shown) -> Result<Value, Problem> {
-    let entries = server.runs().store().history(&run.id).await?.whole()?;
-    Ok(task(run, &entries, shown))
+    Ok(match brief(run, &shown) {
+        Some(task) => task,
+        None => task(run, &server.runs().store().history(&run.id).await?.whole()?, shown),
+    })
 }
 
 /// A run with these entries as a task.
@@ -64,9 +66,12 @@ fn shown(run: &RunRecord, part: &Part, history: Vec<Value>, artifacts: bool) -> 
     task
 }
 
-/// A run as a task, from what the index of the journal has of it: without history and artifacts. None for a run that waits, of which the
-/// index does not say for what.
-pub(super) fn brief(run: &RunRecord) -> Option<Value> {
+/// A run as a task, from what the index of the journal has of it. None where its history is wanted, and for a run that waits, of which
+/// the index does not say for what.
+fn brief(run: &RunRecord, wanted: &Shown) -> Option<Value> {
+    if wanted.history != Some(0) {
+        return None;
+    }
     let outcome = || run.outcome.clone().unwrap_or_default();
     let came = match run.status {
         RunStatus::Waiting => return None,
@@ -76,7 +81,7 @@ pub(super) fn brief(run: &RunRecord) -> Option<Value> {
         RunStatus::Cancelled => Came::Cancelled,
     };
     let part = Part { came, until: 0, input_tokens: 0, output_tokens: 0 };
-    Some(shown(run, &part, Vec::new(), false))
+    Some(shown(run, &part, Vec::new(), wanted.artifacts))
 }
 
 /// The state of a task whose last turn came to this.
@@ -179,4 +184,44 @@ fn history(run: &RunRecord, entries: &[Entry]) -> Vec<Value> {
         said.push(message(run, &format!("{}-{number}", run.id), "ROLE_USER", json!({ "text": text })));
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use hotcell_graph::Object;
+    use hotcell_runtime::{Entry, Fact, RunHeader, RunId, RunRecord, RunStatus};
+
+    use super::{Shown, brief, task};
+
+    #[test]
+    fn a_task_that_has_ended_is_shown_without_its_entries_as_it_is_with_them() {
+        for (status, result) in [(RunStatus::Completed, Ok("a cup")), (RunStatus::Failed, Err("too hot"))] {
+            let header = RunHeader {
+                graph: "tea".to_owned(),
+                source: "tea".to_owned(),
+                digest: String::new(),
+                kept: false,
+                given: Object::default(),
+            };
+            let result = result.map(str::to_owned).map_err(str::to_owned);
+            let run = RunRecord {
+                id: RunId::from("a".to_owned()),
+                header: header.clone(),
+                revision: None,
+                status,
+                created: SystemTime::UNIX_EPOCH,
+                updated: SystemTime::UNIX_EPOCH,
+                outcome: Some(result.clone().unwrap_or_else(|error| error)),
+            };
+            let end = Fact::Ended { result, node: None };
+            let entries = [Entry::of_run(Fact::Started(header)), Entry::of_run(end)];
+            for artifacts in [true, false] {
+                let wanted = Shown { history: Some(0), artifacts };
+                assert_eq!(brief(&run, &wanted), Some(task(&run, &entries, wanted)));
+            }
+            assert_eq!(brief(&run, &Shown::default()), None, "its history is in its entries");
+        }
+    }
 }

@@ -266,7 +266,7 @@ async fn resume(
     let hold = server.runs().hold(&last.id);
     match questions.len() {
         0 => {
-            let after = server.runs().store().history(&last.id).await?.entries.len() as u64;
+            let after = server.runs().store().last_entry(&last.id).await?;
             let events = Some(hold.live.events());
             server.runs().cancel(&last.id).await?;
             let begun = Begun { run: last.id.clone(), live: hold.live.clone(), events };

@@ -111,6 +111,6 @@ async fn update(
         return Err(Problem::unprocessable("`values` has to be an object"));
     };
     let run = server.runs().copy(&last.id, &id, &id, &set).await?;
-    let entries = server.runs().store().history(&run.id).await?.entries.len() as u64;
+    let entries = server.runs().store().last_entry(&run.id).await?;
     Ok(Json(StateUpdated { checkpoint: checkpoint(&id, &run, entries) }))
 }
