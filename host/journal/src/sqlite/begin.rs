@@ -154,8 +154,47 @@ fn start(connection: &Connection, header: &RunHeader, owner: &str) -> Result<Beg
         }
     };
     let mut tail = Tail::new(&id);
-    let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
+    let mut started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
+    // The index says so already, and to say it once more would write three of its own indices anew.
+    started.change = None;
     insert(connection, number, &started)?;
     index_new_text(connection, number, &searched(header, None))?;
     Ok(Begun { id, number, tail, created: microseconds(now) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rusqlite::hooks::Action;
+
+    use super::super::{SqliteStore, locked};
+    use crate::entry::{Entry, Fact, RunHeader};
+    use crate::store::RunStore as _;
+
+    #[tokio::test]
+    async fn a_run_is_written_to_the_index_when_it_begins_and_when_it_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let written = Arc::<Mutex<Vec<Action>>>::default();
+        let told = written.clone();
+        let tell = move |action: Action, _: &str, table: &str, _: i64| {
+            if table == "runs" {
+                locked(&told).push(action);
+            }
+        };
+        store.shared.connection().update_hook(Some(tell)).expect("told");
+        let header = RunHeader {
+            graph: "test".into(),
+            source: "test".into(),
+            digest: String::new(),
+            kept: false,
+            given: Default::default(),
+        };
+        let writer = store.create(&header, None).await.expect("begun");
+        writer.append(vec![Entry::of_run(Fact::TimerFired { node: "n".to_owned() })]).await.expect("added");
+        let end = Entry::of_run(Fact::Ended { result: Ok("done".into()), node: None });
+        writer.append(vec![end]).await.expect("ended");
+        assert_eq!(*locked(&written), [Action::SQLITE_INSERT, Action::SQLITE_UPDATE]);
+    }
 }
