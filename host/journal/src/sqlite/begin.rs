@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::commit::{Trouble, Work};
 use super::entries::Addition;
 use super::rows::{Tail, insert, microseconds};
-use super::texts::{index_new_text, searched};
+use super::texts::{index_new_text, searched, with_outcome};
 use super::writer::{Fresh, Writer};
 use super::{Shared, artefacts, query};
 use crate::entry::{Entry, Fact, RunHeader};
@@ -22,6 +22,8 @@ struct Begun {
     id: RunId,
     number: i64,
     tail: Tail,
+    /// What can be searched of it
+    searched: String,
     /// When it was begun
     created: i64,
 }
@@ -57,8 +59,8 @@ impl Work for Start {
     }
 
     fn tell(self: Box<Self>, outcome: Result<(), JournalError>) {
-        let Start { shared, header, begun, rung, done, .. } = *self;
-        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, &header, rung)));
+        let Start { shared, begun, rung, done, .. } = *self;
+        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, rung)));
         if let Some(writer) = writer.transpose() {
             // If nobody waits for it any more, the writer is dropped, and the run is free.
             let _ = done.send(writer);
@@ -67,9 +69,9 @@ impl Work for Start {
 }
 
 impl Begun {
-    fn writer(self, shared: Arc<Shared>, header: &RunHeader, rung: u64) -> Writer {
+    fn writer(self, shared: Arc<Shared>, rung: u64) -> Writer {
         let fresh = Fresh { rung, created: self.created };
-        Writer::new(shared, self.id, self.number, header, self.tail, Duration::ZERO).of_fresh(fresh)
+        Writer::new(shared, self.id, self.number, self.searched, self.tail, Duration::ZERO).of_fresh(fresh)
     }
 }
 
@@ -96,7 +98,7 @@ impl Shared {
         let owner = self.owner()?.name.clone();
         let mut connection = self.connection();
         let transaction = self.begin(&mut connection)?;
-        let Begun { id, number, mut tail, .. } =
+        let Begun { id, number, mut tail, searched, .. } =
             start(&transaction, header, &owner).map_err(|trouble| self.explain(trouble))?;
         let goes_on = !then.is_empty();
         let now = SystemTime::now();
@@ -105,7 +107,7 @@ impl Shared {
         let all: Vec<(SystemTime, Entry)> = copied.chain(then.into_iter().map(|entry| (now, entry))).collect();
         let outcome = all.last().and_then(|(_, last)| last.fact.outcome()).map(str::to_owned);
         let rows = all.into_iter().map(|(at, entry)| tail.next(entry, Duration::ZERO, at)).collect();
-        let text = outcome.map(|outcome| searched(header, Some(&outcome)));
+        let text = outcome.map(|outcome| with_outcome(searched.clone(), Some(&outcome)));
         let addition = Addition { run: number, id: id.clone(), rows, calls: Vec::new(), text };
         addition.write(&transaction).map_err(|trouble| self.explain(trouble))?;
         // What rested in the other run gave that one free.
@@ -115,7 +117,7 @@ impl Shared {
             .map_err(self.error("written"))?;
         transaction.commit().map_err(self.error("written"))?;
         drop(connection);
-        let writer = Writer::new(self.clone(), id, number, header, tail, Duration::ZERO);
+        let writer = Writer::new(self.clone(), id, number, searched, tail, Duration::ZERO);
         Ok(Box::new(if goes_on { writer } else { writer.released() }))
     }
 }
@@ -158,8 +160,9 @@ fn start(connection: &Connection, header: &RunHeader, owner: &str) -> Result<Beg
     // The index says so already, and to say it once more would write three of its own indices anew.
     started.change = None;
     insert(connection, number, &started)?;
-    index_new_text(connection, number, &searched(header, None))?;
-    Ok(Begun { id, number, tail, created: microseconds(now) })
+    let searched = searched(header);
+    index_new_text(connection, number, &searched)?;
+    Ok(Begun { id, number, tail, searched, created: microseconds(now) })
 }
 
 #[cfg(test)]

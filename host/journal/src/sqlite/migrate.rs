@@ -17,7 +17,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::rows::{Tail, insert, time};
 use super::tables::{CALLS, INDICES, LAYOUT, REVISIONS, SCHEMA, seal};
-use super::texts::{index_text, searched};
+use super::texts::{index_text, searched, with_outcome};
 use crate::encode::decode;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
@@ -202,7 +202,7 @@ fn rewrite_run(transaction: &Transaction<'_>, old: Old) -> rusqlite::Result<()> 
         "failed" => Some(Fact::Ended { result: Err(outcome), node: None }),
         _ => None,
     };
-    let text = searched(&old.header, old.outcome.as_deref());
+    let text = with_outcome(searched(&old.header), old.outcome.as_deref());
     if let Some(end) = end {
         insert(transaction, old.number, &tail.next(Entry::of_run(end), Duration::ZERO, time(old.updated)))?;
     }

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::Shared;
 use super::owner::{Owner, is_alive, wake, when_gone};
 use super::rows::{self, Tail, history, insert};
+use super::texts::searched;
 use super::writer::Writer;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
@@ -120,7 +121,7 @@ impl Shared {
         transaction.commit().map_err(&written)?;
         drop(connection);
         self.grown.ring(run);
-        let writer = Writer::new(self.clone(), run.clone(), number, &header, tail, history.worked);
+        let writer = Writer::new(self.clone(), run.clone(), number, searched(&header), tail, history.worked);
         Ok(Taken { writer: Box::new(writer), history })
     }
 

@@ -16,10 +16,18 @@ const EVERY: i64 = 8;
 /// How many pages a merge writes at most. The longest texts need fewer in an index of millions of runs.
 const PAGES: i64 = 64;
 
-/// What can be searched of a run.
-pub(super) fn searched(header: &RunHeader, outcome: Option<&str>) -> String {
-    let parts = [Some(header.graph.as_str()), header.input(), outcome];
-    parts.into_iter().flatten().map(|part| beginning(part, SEARCHED)).collect::<Vec<_>>().join("\n")
+/// What can be searched of a run before anything came of it.
+pub(super) fn searched(header: &RunHeader) -> String {
+    with_outcome(beginning(&header.graph, SEARCHED), header.input())
+}
+
+/// The same with what came of it.
+pub(super) fn with_outcome(mut searched: String, outcome: Option<&str>) -> String {
+    if let Some(outcome) = outcome {
+        searched.push('\n');
+        searched.push_str(&beginning(outcome, SEARCHED));
+    }
+    searched
 }
 
 /// Makes a new run findable by this text. Nothing has to be taken out of the index for it.

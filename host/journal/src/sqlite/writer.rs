@@ -12,10 +12,10 @@ use super::commit::{Trouble, Work};
 use super::entries::{Addition, Waiting};
 use super::release::LeftRun;
 use super::rows::{Tail, answers, receive, time, unread};
-use super::texts::searched;
+use super::texts::with_outcome;
 use super::{Shared, calls, locked};
 use crate::calls::RecordedCall;
-use crate::entry::{Entry, Fact, RunHeader};
+use crate::entry::{Entry, Fact};
 use crate::ids::RunId;
 use crate::store::{JournalError, RunWriter};
 
@@ -30,8 +30,8 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
     id: RunId,
     number: i64,
-    /// What the run was started with, as far as it can be searched
-    header: RunHeader,
+    /// What can be searched of the run before anything came of it
+    searched: String,
     /// How long it was worked on before
     worked: Duration,
     begun: Instant,
@@ -166,19 +166,16 @@ impl Writer {
         shared: Arc<Shared>,
         id: RunId,
         number: i64,
-        header: &RunHeader,
+        searched: String,
         tail: Tail,
         worked: Duration,
     ) -> Self {
         shared.writers.0.fetch_add(1, Ordering::Relaxed);
-        // What it was given beside its text is not looked at, and may be large.
-        let given = header.given.get("input").map(|input| ("input".into(), input.clone())).into_iter().collect();
-        let header = RunHeader { given, ..header.clone() };
         let (calls, broken, rested) = (Vec::new(), None, None);
         let state = State { tail, calls, broken, is_resting: false, is_behind: false, is_released: false, rested };
         let (begun, order, state) = (Instant::now(), Mutex::default(), Arc::new(Mutex::new(state)));
         let committed = watch::Sender::new(tail.number);
-        Writer { shared, id, number, header, worked, begun, fresh: None, order, state, committed }
+        Writer { shared, id, number, searched, worked, begun, fresh: None, order, state, committed }
     }
 
     /// The same, of a run that has just begun.
@@ -202,7 +199,7 @@ impl Writer {
         let rests = ended.is_some();
         // A new run without an outcome is found by what it was begun with.
         let said = ended.map(|entry| entry.fact.outcome()).filter(|outcome| outcome.is_some() || self.fresh.is_none());
-        let text = said.map(|outcome| searched(&self.header, outcome));
+        let text = said.map(|outcome| with_outcome(self.searched.clone(), outcome));
         let may_be_refused =
             entries.iter().any(|entry| answers(entry).is_some() || matches!(entry.fact, Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
