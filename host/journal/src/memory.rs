@@ -63,19 +63,17 @@ impl RunStore for MemoryStore {
             runs.has(&header.digest)?;
         }
         let id = runs.name_for(header)?;
-        let run = Arc::new(Mutex::new(Run::begun(&id, header, true, &self.shared.timers)));
         if let Some(thread) = header.thread() {
             if let Some(busy) = runs.busy(header) {
                 return Err(JournalError::ThreadBusy(busy));
             }
-            let thread = (header.source.clone(), thread.to_owned());
-            if runs.threads.get(&thread) != follows {
+            let of_thread = runs.threads.get(&(header.source.clone(), thread.to_owned()));
+            if of_thread.and_then(|runs| runs.last()) != follows {
                 return Err(JournalError::ThreadMoved);
             }
-            runs.threads.insert(thread, id.clone());
         }
-        runs.by_id.insert(id.clone(), run.clone());
-        runs.order.push(id.clone());
+        let run = Arc::new(Mutex::new(Run::begun(&id, header, true, &self.shared.timers)));
+        runs.add(id.clone(), header, run.clone());
         drop(runs);
         Ok(self.writer(id, run, 0, Duration::ZERO))
     }
@@ -103,12 +101,8 @@ impl RunStore for MemoryStore {
             }
         }
         then.into_iter().for_each(|entry| run.append(entry));
-        if let Some(thread) = header.thread() {
-            runs.threads.insert((header.source.clone(), thread.to_owned()), id.clone());
-        }
         let run = Arc::new(Mutex::new(run));
-        runs.by_id.insert(id.clone(), run.clone());
-        runs.order.push(id.clone());
+        runs.add(id.clone(), header, run.clone());
         drop(runs);
         Ok(self.writer(id, run, 0, Duration::ZERO))
     }
@@ -260,7 +254,7 @@ impl RunStore for MemoryStore {
 
     async fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError> {
         let runs = self.runs();
-        let last = runs.threads.get(&(source.to_owned(), thread.to_owned()));
+        let last = runs.threads.get(&(source.to_owned(), thread.to_owned())).and_then(|runs| runs.last());
         Ok(last.and_then(|id| runs.by_id.get(id).map(|run| locked(run).record(id))))
     }
 
@@ -340,7 +334,10 @@ impl RunStore for MemoryStore {
         let Runs { by_id, order, threads, revisions } = &mut *runs;
         by_id.retain(|id, _| !goes.contains(id));
         order.retain(|id| by_id.contains_key(id));
-        threads.retain(|_, id| by_id.contains_key(id));
+        threads.retain(|_, runs| {
+            runs.retain(|id| by_id.contains_key(id));
+            !runs.is_empty()
+        });
         let needed: HashSet<String> =
             by_id.values().flat_map(|run| locked(run).revisions().cloned().collect::<Vec<_>>()).collect();
         revisions.retain(|digest, _| needed.contains(digest));

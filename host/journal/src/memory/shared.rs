@@ -27,8 +27,8 @@ pub(super) struct Runs {
     pub(super) by_id: HashMap<RunId, Arc<Mutex<Run>>>,
     /// In the order in which they began
     pub(super) order: Vec<RunId>,
-    /// The last run of each thread, by source and name
-    pub(super) threads: HashMap<(String, String), RunId>,
+    /// The runs of each thread in the order in which they began, by source and name
+    pub(super) threads: HashMap<(String, String), Vec<RunId>>,
     /// The artefacts of each revision
     pub(super) revisions: HashMap<String, Vec<Artefact>>,
 }
@@ -53,15 +53,19 @@ impl Runs {
         }
     }
 
-    /// The run of the thread that somebody works on.
+    /// The run of the thread that somebody works on. Runs of other threads are not looked at.
     pub(super) fn busy(&self, header: &RunHeader) -> Option<RunId> {
-        let thread = header.thread()?;
-        let same = |run: &&RunId| {
-            self.by_id.get(*run).is_some_and(|run| {
-                let run = locked(run);
-                run.owned && run.header.source == header.source && run.header.thread() == Some(thread)
-            })
-        };
-        self.order.iter().find(same).cloned()
+        let thread = (header.source.clone(), header.thread()?.to_owned());
+        let is_owned = |run: &&RunId| self.by_id.get(*run).is_some_and(|run| locked(run).owned);
+        self.threads.get(&thread)?.iter().rev().find(is_owned).cloned()
+    }
+
+    /// Adds a run, which is the last of its thread if it belongs to one.
+    pub(super) fn add(&mut self, id: RunId, header: &RunHeader, run: Arc<Mutex<Run>>) {
+        if let Some(thread) = header.thread() {
+            self.threads.entry((header.source.clone(), thread.to_owned())).or_default().push(id.clone());
+        }
+        self.order.push(id.clone());
+        self.by_id.insert(id, run);
     }
 }

@@ -6,7 +6,7 @@ use hotcell_journal::{
     Entry, EntryPath, Fact, JournalError, NumberedEntry, Question, RunId, RunQuery, RunStatus, RunStore,
 };
 
-use crate::support::{Desk, answered, asked, asking, done, facts, header, turn};
+use crate::support::{Desk, answered, asked, asking, done, facts, given, header, turn};
 
 /// A run that asked, was answered, and rested in between.
 async fn source(store: &dyn RunStore) -> RunId {
@@ -138,5 +138,28 @@ async fn the_last_entry_is_known_without_the_others() {
         assert_eq!(store.last_entry(&run).await.expect("known"), 3);
         let unknown = store.last_entry(&"nobody".to_owned().into()).await;
         assert!(matches!(unknown, Err(JournalError::NoSuchRun(_))), "{unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_thread_goes_on_from_what_is_left_of_it() {
+    let desk = Desk::new();
+    for store in desk.stores() {
+        let of_thread = given("a", &[("thread", "talk")]);
+        let mut last: Option<RunId> = None;
+        for _ in 0..3 {
+            let writer = store.create(&of_thread, last.as_ref()).await.expect("created");
+            writer.append(vec![done("x")]).await.expect("added");
+            let run = writer.run().clone();
+            drop(writer);
+            if let Some(before) = last.replace(run.clone()) {
+                assert_ne!(before, run);
+                let newest = RunQuery { run: Some(run), ..RunQuery::default() };
+                assert_eq!(store.prune(&newest).await.expect("removed").runs, 1);
+                let left = store.last_of_thread("test", "talk").await.expect("read").expect("there");
+                assert_eq!(left.id, before);
+                last = Some(before);
+            }
+        }
     }
 }
