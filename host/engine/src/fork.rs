@@ -125,7 +125,7 @@ impl Engine {
         let started = Entry::of_run(Fact::Started(header.clone()));
         let entries: Vec<Entry> = std::iter::once(started).chain(rest).chain(then.iter().cloned()).collect();
         self.entries_fit(&source, &graph, &given, entries.clone())?;
-        initial_state(&graph, &given)?;
+        let state = initial_state(&graph, &given)?;
         let variables = check_variables(&graph, &given)?;
         if let Some(redaction) = &redaction {
             // What the run kept sealed stays as it is; of one that redacted nothing, what the fork redacts is sealed now.
@@ -137,7 +137,7 @@ impl Engine {
         }
         let writer = self.store().fork(&header, copied, then).await?;
         let history = History { entries, ..History::default() };
-        let from = Beginning { given: &given, variables, redaction };
+        let from = Beginning { given: &given, state, variables, redaction };
         self.drive(writer, graph, from, history, cancel).await
     }
 

@@ -70,6 +70,8 @@ pub struct RunRequest {
 /// What a run begins with.
 pub(crate) struct Beginning<'g> {
     pub(crate) given: &'g RunInput,
+    /// What its state is at its beginning
+    pub(crate) state: State,
     pub(crate) variables: Variables,
     pub(crate) redaction: Option<Arc<Redaction>>,
 }
@@ -148,7 +150,7 @@ impl Engine {
         let graph = request.graph;
         request.given.check(&graph)?;
         let variables = check_variables(&graph, &request.given)?;
-        initial_state(&graph, &request.given)?;
+        let state = initial_state(&graph, &request.given)?;
         check_agents(&graph, &*self.ports.agents, &variables)?;
         let mut header = RunHeader {
             graph: graph.name.clone(),
@@ -162,7 +164,7 @@ impl Engine {
             header = redaction.seal_header(&header);
         }
         let writer = self.store.create(&header, request.follows.as_ref()).await?;
-        let from = Beginning { given: &request.given, variables, redaction };
+        let from = Beginning { given: &request.given, state, variables, redaction };
         self.drive(writer, graph, from, History::default(), cancel).await
     }
 
@@ -253,6 +255,7 @@ impl Engine {
         let (header, redaction) = self.header_of(run, &graph).await?;
         let given = self.given_of(&header, &graph).await?;
         let variables = check_variables(&graph, &given)?;
+        let state = initial_state(&graph, &given)?;
         let Taken { writer, history } = self.store.take(run, fact).await.map_err(|error| match error {
             JournalError::Ended { run, status } => RunError::Ended { run, status },
             JournalError::Cancelled(run) => RunError::Ended { run, status: RunStatus::Cancelled },
@@ -262,7 +265,7 @@ impl Engine {
             writer.append(vec![Entry::of_run(Fact::Revised { digest: digest.clone() })]).await?;
         }
         let history = opened(redaction.as_deref(), history);
-        let from = Beginning { given: &given, variables, redaction };
+        let from = Beginning { given: &given, state, variables, redaction };
         self.drive(writer, graph, from, history, cancel).await
     }
 
@@ -311,9 +314,8 @@ impl Engine {
         history: History,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
-        let Beginning { given, variables, redaction } = from;
+        let Beginning { given, state, variables, redaction } = from;
         let _working = self.ports.clock.working();
-        let state = initial_state(&graph, given)?;
         let resumed = !history.entries.is_empty();
         let worked = history.worked;
         let (lease, gone) = Lease::new(writer, &history.entries, self.most_written.0, redaction.clone());
