@@ -196,16 +196,17 @@ impl Tools for AgentTools {
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
-        let is_unsealed = self.functions.has(call.name) || AgentServers::is_function(&self.resolve(call.name));
+        let is_function = self.functions.has(call.name);
+        let name: Cow<'_, str> = if is_function { call.name.into() } else { self.resolve(call.name) };
+        let is_unsealed = is_function || AgentServers::is_function(&name);
         if is_unsealed && !call.site.may(Outward::Tools) {
             let what = format!("a call of the tool `{}`, which runs outside of cells", call.name);
             call.site.withhold(&what);
             return CallReport::failed(what);
         }
-        if self.functions.has(call.name) {
+        if is_function {
             return self.functions.call(&call).await;
         }
-        let name = self.resolve(call.name);
         let call = ToolCall { name: &name, ..call };
         if AgentComponents::is_tool(call.name) {
             return self.components.call(&call).await;
