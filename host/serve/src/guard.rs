@@ -48,7 +48,7 @@ pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> R
     };
     // Whoever did not come by the front is nobody.
     let identity = request.extensions_mut().remove().unwrap_or(Identity::Nobody);
-    let caller = match server.access().admit(identity.clone(), &needs) {
+    let caller = match server.access().admit(&identity, needs) {
         Ok(caller) => caller,
         Err(refused) => {
             let (caller, problem) = *refused;
@@ -58,7 +58,7 @@ pub(crate) async fn admit(server: Server, mut request: Request, next: Next) -> R
         }
     };
     log::caller(&caller);
-    if needs == Needs::Nothing {
+    if *needs == Needs::Nothing {
         return next.run(request).await;
     }
     let known = request.extensions().get::<Peer>().map(Peer::known_while);
@@ -143,11 +143,13 @@ fn check_query(server: &Server, request: &Request, route: &str) -> Result<(), Pr
     }
 }
 
+/// What a request needs that has no route, or not for its method: it is refused by the router.
+static NOTHING: Needs = Needs::Nothing;
+
 /// What a request needs, if it is not from a page that has no business here.
-fn check(server: &Server, request: &Request) -> Result<Needs, Problem> {
+fn check<'s>(server: &'s Server, request: &Request) -> Result<&'s Needs, Problem> {
     let mesh = request.extensions().get::<NamedMesh>();
     check_origin(server, request.uri(), request.headers(), mesh)?;
-    // What has no route, or not for this method, is refused by the router.
     let path = request.extensions().get::<MatchedPath>();
     if mesh.is_some() && path.is_some_and(|path| !server.rules().is_of_mesh(path.as_str())) {
         return Err(Problem::not_found(
@@ -155,7 +157,7 @@ fn check(server: &Server, request: &Request) -> Result<Needs, Problem> {
         ));
     }
     let needs = path.and_then(|path| server.rules().get(request.method(), path.as_str()));
-    Ok(needs.cloned().unwrap_or(Needs::Nothing))
+    Ok(needs.unwrap_or(&NOTHING))
 }
 
 /// Refuses what was sent to another name than those of the server.
@@ -215,13 +217,13 @@ pub(crate) async fn pages(server: Server, request: Request, next: Next) -> Respo
 
 /// Makes a problem of every reply that says that something is wrong and is none, and adds what every reply has.
 pub(crate) async fn finish(request: Request, next: Next) -> Response {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = next.run(request).await;
     let status = response.status();
     let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == MEDIA_TYPE)
         || response.extensions().get::<Documented>().is_some();
     if (status.is_client_error() || status.is_server_error()) && !is_problem {
-        let mut problem = Problem::new(status, detail(status, &method, &path)).into_response();
+        let mut problem = Problem::new(status, detail(status, &method, uri.path())).into_response();
         // A method that is not allowed comes with those that are.
         let kept: Vec<HeaderName> = response.headers().keys().cloned().collect();
         for name in kept {

@@ -20,13 +20,19 @@ pub(crate) enum Needs {
     Roles(Vec<Role>),
 }
 
-/// What each route needs, by its method and its path as the router has it.
+/// What each route needs.
 pub(crate) struct Rules {
-    needs: HashMap<(Method, String), Needs>,
+    /// By the path as the router has it: what is asked for with each request is found without anything being copied for it
+    routes: HashMap<String, Vec<Rule>>,
     /// The paths that are those of meshes
     meshes: HashSet<String>,
-    /// The routes that take no query
-    without_query: HashSet<(Method, String)>,
+}
+
+/// What a method of a path needs.
+struct Rule {
+    method: Method,
+    needs: Needs,
+    takes_query: bool,
 }
 
 /// How the document marks what belongs to a mesh.
@@ -40,35 +46,36 @@ impl Rules {
     /// # Errors
     /// The routes that say nothing, or something that is no rule.
     pub(crate) fn of(document: &OpenApi) -> Result<Self, String> {
-        let (mut rules, mut meshes, mut without_query) = (HashMap::new(), HashSet::new(), HashSet::new());
+        let (mut routes, mut meshes) = (HashMap::<String, Vec<Rule>>::new(), HashSet::new());
         for (path, item) in &document.paths.paths {
             for (method, operation) in operations(item) {
                 let needs = needs(operation)
                     .ok_or_else(|| format!("the route `{method} {path}` does not say which role it needs"))?;
                 let is_own = !operation.tags.iter().flatten().any(|tag| PROTOCOLS.contains(&tag.as_str()));
-                if is_own && !takes_query(operation) {
-                    without_query.insert((method.clone(), path.clone()));
-                }
-                rules.insert((method, path.clone()), needs);
+                let takes_query = !is_own || takes_query(operation);
+                routes.entry(path.clone()).or_default().push(Rule { method, needs, takes_query });
                 if operation.tags.iter().flatten().any(|tag| tag == MESH) {
                     meshes.insert(path.clone());
                 }
             }
         }
-        Ok(Rules { needs: rules, meshes, without_query })
+        Ok(Rules { routes, meshes })
+    }
+
+    fn rule(&self, method: &Method, path: &str) -> Option<&Rule> {
+        // Whoever may read may ask for the head.
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        self.routes.get(path)?.iter().find(|rule| rule.method == *method)
     }
 
     /// What a request to a route needs; none if there is no such route.
     pub(crate) fn get(&self, method: &Method, path: &str) -> Option<&Needs> {
-        // Whoever may read may ask for the head.
-        let method = if method == Method::HEAD { &Method::GET } else { method };
-        self.needs.get(&(method.clone(), path.to_owned()))
+        self.rule(method, path).map(|rule| &rule.needs)
     }
 
     /// Whether a route may be asked with a query.
     pub(crate) fn takes_query(&self, method: &Method, path: &str) -> bool {
-        let method = if method == Method::HEAD { &Method::GET } else { method };
-        !self.without_query.contains(&(method.clone(), path.to_owned()))
+        self.rule(method, path).is_none_or(|rule| rule.takes_query)
     }
 
     /// Whether a route belongs to a mesh.

@@ -80,13 +80,13 @@ impl Access {
     ///
     /// # Errors
     /// Who asked all the same, and why they may not.
-    pub(crate) fn admit(&self, identity: Identity, needs: &Needs) -> Result<Caller, Box<(Caller, Problem)>> {
+    pub(crate) fn admit(&self, identity: &Identity, needs: &Needs) -> Result<Caller, Box<(Caller, Problem)>> {
         let Needs::Roles(roles) = needs else { return Ok(Caller::Unknown) };
         let unknown = |problem: Problem| Box::new((Caller::Unknown, problem));
         let is_wrong = matches!(identity, Identity::Wrong);
         let known = match identity {
             Identity::Known(known) => known,
-            Identity::Unclear(problem) => return Err(unknown(problem)),
+            Identity::Unclear(problem) => return Err(unknown(problem.clone())),
             Identity::Nobody | Identity::Wrong if self.is_closed => return Err(unknown(self.refused(is_wrong))),
             Identity::Nobody | Identity::Wrong => {
                 return match self.store.has_ever_had_keys() {
