@@ -36,7 +36,10 @@ impl Rate {
         if !over.is_zero() {
             return Err(over);
         }
-        until.insert(caller.to_owned(), used);
+        match until.get_mut(caller) {
+            Some(until) => *until = used,
+            None => drop(until.insert(caller.to_owned(), used)),
+        }
         Ok(())
     }
 }
