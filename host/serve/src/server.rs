@@ -40,7 +40,7 @@ use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::schedule;
 use crate::schedule::tasks::Schedules;
-use crate::shares::Shares;
+use crate::shares::{Places, Shares};
 use crate::spending;
 use crate::state::{Common, Inner, REEXECUTING, ServeSettings, Server};
 use crate::step::{Next, Step};
@@ -86,6 +86,7 @@ impl Server {
             Some(tenant) => with_groups_of_tokens(settings.groups.clone(), &settings.oidc, tenant),
             None => settings.groups.clone(),
         };
+        let own_places = if tenant.is_some() { REEXECUTING / 2 } else { REEXECUTING };
         let server = Server(Arc::new(Inner {
             meshes: Meshes::of(&agents, &store)?,
             schedules: Schedules::default(),
@@ -100,6 +101,7 @@ impl Server {
                 store.clone(),
             )
             .with_groups(groups),
+            reexecuting: Places::new(common.reexecuting.clone(), own_places),
             common,
             tenant,
             agents,

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::tenant_name::TenantName;
@@ -83,9 +85,45 @@ pub(crate) fn share_of(
     Ok(Some(share))
 }
 
+/// Places for requests that keep a processor busy. The servers of all tenants have them in common, and each has so many at most.
+pub(crate) struct Places {
+    all: Arc<Semaphore>,
+    own: Semaphore,
+}
+
+/// Has a place until it is dropped.
+pub(crate) struct Place<'p> {
+    _own: SemaphorePermit<'p>,
+    _all: SemaphorePermit<'p>,
+}
+
+impl Places {
+    /// Places of a server that has so many of those that all have in common.
+    pub(crate) fn new(all: Arc<Semaphore>, own: usize) -> Self {
+        Places { all, own: Semaphore::new(own) }
+    }
+
+    /// A place, if there is one.
+    pub(crate) fn take(&self) -> Option<Place<'_>> {
+        Some(Place { _own: self.own.try_acquire().ok()?, _all: self.all.try_acquire().ok()? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_tenant_leaves_a_place_to_another() {
+        let all = Arc::new(Semaphore::new(2));
+        let tenants = [0; 3].map(|_| Places::new(all.clone(), 1));
+        let first = tenants[0].take();
+        assert!(first.is_some() && tenants[0].take().is_none());
+        let second = tenants[1].take();
+        assert!(second.is_some() && tenants[2].take().is_none());
+        drop(second);
+        assert!(tenants[2].take().is_some(), "what was refused has no place");
+    }
 
     #[test]
     fn each_has_half_and_what_was_answered_counts_no_more() {

@@ -25,7 +25,7 @@ use crate::quota::{Quota, Quotas};
 use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::schedule::tasks::Schedules;
-use crate::shares::Shares;
+use crate::shares::{Places, Shares};
 use crate::store::Store;
 use crate::tenant_name::TenantName;
 use crate::told_runs::ToldRuns;
@@ -134,6 +134,8 @@ pub(crate) struct Inner {
     /// Runs of which addresses of others are told
     pub(crate) told_runs: ToldRuns,
     pub(crate) store: Store,
+    /// Its places among those of all
+    pub(crate) reexecuting: Places,
     /// Requests with a key that are carried out
     pub(crate) in_progress: InProgress,
     /// Agents and the groups that they name and nobody defined, as far as that was told
@@ -166,9 +168,9 @@ impl Server {
         &self.0.common.shares
     }
 
-    /// Places for requests that execute recorded calls again; all tenants have them in common.
-    pub(crate) fn reexecuting(&self) -> &Semaphore {
-        &self.0.common.reexecuting
+    /// Places for requests that execute recorded calls again.
+    pub(crate) fn reexecuting(&self) -> &Places {
+        &self.0.reexecuting
     }
 
     pub(crate) fn agents(&self) -> &Agents {

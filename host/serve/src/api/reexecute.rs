@@ -70,7 +70,7 @@ async fn reexecute(
         return Err(Problem::unavailable("the server is shutting down; nothing was executed"));
     }
     server.quotas().may_begin(server.clock().now())?;
-    let Ok(_place) = server.reexecuting().try_acquire() else {
+    let Some(_place) = server.reexecuting().take() else {
         let detail = "the server executes the calls of other runs again; ask again later";
         return Err(Problem::unavailable(detail).kind("too-many-runs", "The server is busy"));
     };
