@@ -422,10 +422,8 @@ async fn tell_again(host: &Host, webhooks: &Webhooks, run: &RunRecord) {
     if !webhooks.watches(webhook.as_deref()) || ForkOrigin::of_given(&run.header.given).is_some() {
         return;
     }
-    let watched = match host.journal().history(&run.id).await {
-        Ok(history) => {
-            webhooks.watch(&run.id, webhook.as_deref(), history.entries.len() as u64).map_err(|error| error.to_string())
-        }
+    let watched = match host.journal().last_entry(&run.id).await {
+        Ok(last) => webhooks.watch(&run.id, webhook.as_deref(), last).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     if let Err(error) = watched {
