@@ -49,6 +49,8 @@ pub(super) struct Change {
     pub(super) status: RunStatus,
     pub(super) outcome: Option<String>,
     pub(super) rests: bool,
+    /// Whether the run has ended and may have timers, for which nobody waits any more
+    drops_timers: bool,
 }
 
 /// The end of the sequence of a run's entries: each entry's checksum covers all before it.
@@ -56,12 +58,19 @@ pub(super) struct Change {
 pub(super) struct Tail {
     pub(super) number: u64,
     sum: i64,
+    /// Whether a timer may have been set: most runs have none, and need not be looked for among those of all others
+    may_have_timers: bool,
 }
 
 impl Tail {
     /// The beginning of a run.
     pub(super) fn new(run: &RunId) -> Self {
-        Tail { number: 0, sum: head(blake3::hash(run.as_str().as_bytes())) }
+        Tail { number: 0, sum: head(blake3::hash(run.as_str().as_bytes())), may_have_timers: false }
+    }
+
+    /// The end of a run behind an entry that was read. What timers it has is not known.
+    fn read(number: u64, sum: i64) -> Self {
+        Tail { number, sum, may_have_timers: true }
     }
 
     /// The row of the next entry.
@@ -70,14 +79,16 @@ impl Tail {
         let number = self.number + 1;
         let (at, worked) = (microseconds(at), i64::try_from(worked.as_micros()).unwrap_or(i64::MAX));
         let sum = sum(self.sum, number, entry.place.as_str(), kind, &body, at, worked);
-        *self = Tail { number, sum };
+        let timer = entry.fact.timer().map(|(name, at)| (name, at.map(microseconds)));
+        let may_have_timers = self.may_have_timers || matches!(timer, Some((_, Some(_))));
+        *self = Tail { number, sum, may_have_timers };
         let change = entry.fact.status().map(|status| Change {
             status,
             outcome: entry.fact.outcome().map(|outcome| beginning(outcome, OUTCOME)),
             rests: entry.fact.is_rest(),
+            drops_timers: may_have_timers && status.is_final(),
         });
         let answers = answers(&entry);
-        let timer = entry.fact.timer().map(|(name, at)| (name, at.map(microseconds)));
         let revises = match entry.fact {
             Fact::Revised { digest } => Some(digest),
             _ => None,
@@ -211,7 +222,7 @@ pub(super) fn page(
     let mut tail = Tail::new(run);
     if after > 0 {
         let Some(sum) = sum_of(connection, number, begin)? else { return Ok(Ok((Vec::new(), true))) };
-        tail = Tail { number: after, sum };
+        tail = Tail::read(after, sum);
     }
     let mut statement = connection.prepare_cached(
         "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 AND number > ?2
@@ -256,7 +267,7 @@ fn entry(row: &Row<'_>, tail: &Tail) -> Result<Read, String> {
     }
     let entry = Entry { place: EntryPath::from(place.to_owned()), fact: decode(kind, body)? };
     let worked = Duration::from_micros(u64::try_from(worked).unwrap_or(0));
-    Ok(Read { entry, at: time(at), worked, tail: Tail { number, sum } })
+    Ok(Read { entry, at: time(at), worked, tail: Tail::read(number, sum) })
 }
 
 /// What was sent to a run and not received yet.
@@ -296,7 +307,7 @@ pub(super) fn end(connection: &Connection, number: i64, run: &RunId) -> rusqlite
         .optional()?;
     let Some((last, worked, sum)) = last else { return Ok((Tail::new(run), Duration::ZERO)) };
     let count = |count: i64| u64::try_from(count).unwrap_or(0);
-    Ok((Tail { number: count(last), sum }, Duration::from_micros(count(worked))))
+    Ok((Tail::read(count(last), sum), Duration::from_micros(count(worked))))
 }
 
 /// Stores what is sent to a run. `false` if the question has an answer.
@@ -369,8 +380,8 @@ pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusql
         }
         None => {}
     }
-    if let Some(Change { status, outcome, rests }) = &row.change {
-        if status.is_final() {
+    if let Some(Change { status, outcome, rests, drops_timers }) = &row.change {
+        if *drops_timers {
             connection.prepare_cached("DELETE FROM timers WHERE run = ?1")?.execute([run])?;
         }
         connection
@@ -418,5 +429,33 @@ pub(super) fn beginning(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => text[..end].to_owned(),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::{EntryRow, Tail};
+    use crate::entry::{Entry, Fact};
+    use crate::ids::RunId;
+
+    #[test]
+    fn timers_are_looked_for_at_the_end_of_a_run_that_may_have_some() {
+        let now = SystemTime::now();
+        let set = || Entry::of_run(Fact::TimerSet { node: "n".to_owned(), at: now });
+        let fired = || Entry::of_run(Fact::TimerFired { node: "n".to_owned() });
+        let end = || Entry::of_run(Fact::Ended { result: Ok("done".to_owned()), node: None });
+        let looks = |mut tail: Tail, entries: &[Entry]| {
+            let rows: Vec<EntryRow> =
+                entries.iter().map(|entry| tail.next(entry.clone(), Duration::ZERO, now)).collect();
+            rows.last().and_then(|last| last.change.as_ref()).is_some_and(|change| change.drops_timers)
+        };
+        let begun = Tail::new(&RunId::from("a".to_owned()));
+        assert!(!looks(begun, &[fired(), end()]));
+        assert!(looks(begun, &[set(), fired(), end()]));
+        assert!(!looks(begun, &[set(), Entry::of_run(Fact::Waiting)]), "it waits for them");
+        // What was set before is not known.
+        assert!(looks(Tail::read(3, 7), &[end()]));
     }
 }
