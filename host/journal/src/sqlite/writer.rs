@@ -102,7 +102,8 @@ struct Add {
     addition: Addition,
     waiting: Waiting,
     committed: watch::Sender<u64>,
-    done: oneshot::Sender<Result<(), JournalError>>,
+    /// Who waits for them; most entries are on their way without anybody
+    done: Option<oneshot::Sender<Result<(), JournalError>>>,
 }
 
 impl Work for Add {
@@ -153,7 +154,9 @@ impl Work for Add {
             (Err(_), true) => shared.mail.ring(&id),
             _ => {}
         }
-        let _ = done.send(outcome);
+        if let Some(done) = done {
+            let _ = done.send(outcome);
+        }
     }
 
     fn is_single(&self) -> bool {
@@ -203,8 +206,7 @@ impl Writer {
         let may_be_refused =
             entries.iter().any(|entry| answers(entry).is_some() || matches!(entry.fact, Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
-        let (done, outcome) = oneshot::channel();
-        let add = {
+        let mut add = {
             let mut state = self.state();
             if let Some(error) = &state.broken {
                 return Err(error.clone());
@@ -218,7 +220,7 @@ impl Writer {
             let calls = std::mem::take(&mut state.calls);
             let addition = Addition { run: self.number, id: self.id.clone(), rows, calls, text };
             let (shared, state, committed) = (self.shared.clone(), self.state.clone(), self.committed.clone());
-            Box::new(Add { shared, state, before, addition, waiting: Vec::new(), committed, done })
+            Box::new(Add { shared, state, before, addition, waiting: Vec::new(), committed, done: None })
         };
         let numbered = add.before.number + add.addition.rows.len() as u64;
         let is_small = add.addition.bytes() <= SMALL;
@@ -231,9 +233,14 @@ impl Writer {
             return Ok(Added::OnItsWay);
         }
         let is_handed_over = !may_be_refused && self.shared.writers.are_several();
+        if is_handed_over && need_not_be_awaited {
+            self.shared.commit(add, true);
+            return Ok(Added::OnItsWay);
+        }
+        let (done, outcome) = oneshot::channel();
+        add.done = Some(done);
         self.shared.commit(add, is_handed_over);
-        let is_on_its_way = is_handed_over && need_not_be_awaited;
-        Ok(if is_on_its_way { Added::OnItsWay } else { Added::ToBeAwaited(outcome) })
+        Ok(Added::ToBeAwaited(outcome))
     }
 
     async fn append_when(&self, entries: Vec<Entry>, may_be_put_off: bool) -> Result<(), JournalError> {
