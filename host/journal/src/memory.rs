@@ -124,6 +124,8 @@ impl RunStore for MemoryStore {
         taken.append(Entry::of_run(fact));
         taken.owned = true;
         taken.term += 1;
+        // From here on nobody else takes it. Others may begin runs while a long one is copied.
+        drop(runs);
         let (term, worked) = (taken.term, taken.worked);
         let history = History { entries: taken.entries.clone(), damage: None, worked };
         drop(taken);
