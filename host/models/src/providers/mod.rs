@@ -6,6 +6,7 @@ mod chat;
 mod convert;
 mod fields;
 mod google;
+mod lines;
 mod own_keys;
 mod settings;
 mod transport;

@@ -24,6 +24,7 @@ use rig_core::http_client::{
 use thiserror::Error;
 use url::{Host, Url};
 
+use super::lines::WholeLines;
 use crate::untrusted::shown;
 
 /// Limits on every exchange with a provider, whatever a request asks for.
@@ -352,11 +353,18 @@ impl HttpClientExt for Transport {
         let limits = self.limits;
         let response = Self::execute(self.client.clone(), limits, request).await?;
         let builder = parts_of(&response);
-        let pieces = futures::stream::unfold(Some((response, 0)), move |state| async move {
-            let (mut response, mut received) = state?;
-            match next_piece(&mut response, &mut received, limits).await {
-                Ok(piece) => piece.map(|piece| (Ok(piece), Some((response, received)))),
-                Err(error) => Some((Err(LibraryError::from(error)), None)),
+        let begin = (response, 0, WholeLines::default());
+        let pieces = futures::stream::unfold(Some(begin), move |state| async move {
+            let (mut response, mut received, mut lines) = state?;
+            loop {
+                if let Some(whole) = lines.next() {
+                    return Some((Ok(whole), Some((response, received, lines))));
+                }
+                match next_piece(&mut response, &mut received, limits).await {
+                    Ok(Some(piece)) => lines.push(&piece),
+                    Ok(None) => return lines.rest().map(|rest| (Ok(rest), None)),
+                    Err(error) => return Some((Err(LibraryError::from(error)), None)),
+                }
             }
         });
         let body: BoxedStream = Box::pin(pieces);
