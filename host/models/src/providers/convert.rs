@@ -19,6 +19,7 @@ use rig_core::{
 use serde_json::Value;
 
 use super::{
+    bounded,
     settings::{Protocol, Provider},
     transport::TransportError,
 };
@@ -288,13 +289,14 @@ pub(super) fn unreachable_server(provider: String, error: &TransportError) -> Mo
         TransportError::Refused => ModelError::ConnectionRefused { provider },
         TransportError::Reset => ModelError::ConnectionReset { provider },
         TransportError::TooLarge(limit) => ModelError::TooLarge { limit: *limit },
+        TransportError::Unusable(reason) => ModelError::Malformed { reason: reason.clone() },
         TransportError::Other(reason) => ModelError::Unreachable { provider, reason: reason.clone() },
     }
 }
 
 /// The provider's own words in the body of a failure: what its format calls the message, else the whole body.
 pub(super) fn provider_message(body: &str) -> String {
-    let Ok(json) = serde_json::from_str::<Value>(body) else {
+    let Ok(json) = bounded::read(body.as_bytes()) else {
         return body.to_owned();
     };
     // Gemini wraps the failure of a streamed request in a list.

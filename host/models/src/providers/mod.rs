@@ -2,6 +2,7 @@
 //! Completions.
 
 mod bedrock;
+mod bounded;
 mod chat;
 mod convert;
 mod fields;
@@ -35,6 +36,7 @@ use rig_core::{
 };
 
 use self::{
+    bounded::Bounded,
     fields::WithFields,
     own_keys::OwnKeys,
     settings::{Environment, Provider},
@@ -401,7 +403,7 @@ async fn exchange<W>(
 where
     W: Wire<Op = Completion, Payload = Encoded, Frame = WireFrame>,
 {
-    let model = LibraryModel::new(wire, transport);
+    let model = LibraryModel::new(Bounded(wire), transport);
     let response = match on_text {
         None => model.call(request).await,
         Some(on_text) => {

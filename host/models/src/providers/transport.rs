@@ -24,6 +24,7 @@ use rig_core::http_client::{
 use thiserror::Error;
 use url::{Host, Url};
 
+use super::bounded::look_at;
 use super::lines::WholeLines;
 use crate::untrusted::shown;
 
@@ -60,6 +61,9 @@ pub(crate) enum TransportError {
     Reset,
     #[error("more than {0} bytes")]
     TooLarge(u64),
+    /// What was answered is out of bounds
+    #[error("{0}")]
+    Unusable(String),
     #[error("{0}")]
     Other(String),
 }
@@ -327,6 +331,10 @@ impl HttpClientExt for Transport {
                 let (mut body, mut received) = (BytesMut::new(), 0);
                 while let Some(piece) = next_piece(&mut response, &mut received, limits).await? {
                     body.extend_from_slice(&piece);
+                }
+                // The library reads it before its wire sees it.
+                if let Ok(text) = std::str::from_utf8(&body) {
+                    look_at(text, &mut 0).map_err(|error| TransportError::Unusable(shown(&error.to_string())))?;
                 }
                 Ok(U::from(body.freeze()))
             });

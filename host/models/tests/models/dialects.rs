@@ -301,3 +301,41 @@ async fn ollama_and_openai_speak_chat_completions() {
         assert_eq!(seen.body["messages"], json!([{"role": "user", "content": "hi"}]));
     }
 }
+
+/// Nobody has so many parts that a number names; whoever made room for them would need terabytes.
+#[tokio::test]
+async fn a_part_with_a_number_out_of_bounds_is_refused_before_room_is_made() {
+    let begin =
+        json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}});
+    let block = |index: u64| json!({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}});
+    let server =
+        Canned::start(vec![events(&[("message_start", begin), ("content_block_start", block(100_000_000_000))])]);
+    let model = provider(Protocol::Anthropic, server.url(), HttpLimits::default());
+    let mut on_text = |_: &str| ();
+    let error = model.complete(ask("hi"), Some(&mut on_text)).await.expect_err("refused");
+    assert!(matches!(&error, ModelError::Malformed { reason } if reason.contains("above 1023")), "{error:?}");
+}
+
+/// It would be read as the JSON in its text, as deep as whoever answers likes, and kept where it cannot be read again.
+#[tokio::test]
+async fn a_reply_holds_no_json_within_a_text() {
+    let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+    let hidden = json!({"$serde_json::private::RawValue": deep});
+    let details = json!([{"type": "reasoning.encrypted", "data": hidden}]);
+    let whole = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "a", "reasoning_details": details}, "finish_reason": "stop"}]});
+    let piece = json!({"choices": [{"index": 0, "delta": {"content": "a", "reasoning_details": details}}]});
+    let server = Canned::start(vec![
+        Answer::json(200, &whole),
+        Answer::body(200, "text/event-stream", &format!("data: {piece}\n\ndata: [DONE]\n\n")),
+    ]);
+    let model = provider(Protocol::OpenAiCompatible, server.url(), HttpLimits::default());
+    for is_streamed in [false, true] {
+        let mut on_text = |_: &str| ();
+        let error = match is_streamed {
+            true => model.complete(ask("hi"), Some(&mut on_text)).await,
+            false => model.complete(ask("hi"), None).await,
+        };
+        let error = error.expect_err("refused");
+        assert!(matches!(&error, ModelError::Malformed { .. }), "{error:?}");
+    }
+}

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::super::bounded;
 use super::frames::Frame;
 use super::{Access, REASONING};
 use crate::{Finish, ModelError, ProviderState, Reply, TokenUsage, ToolCallRequest, untrusted::shown};
 
 /// A reply that came as a whole.
 pub(super) fn whole(body: &[u8], model: &str) -> Result<Reply, ModelError> {
-    let body: Value = serde_json::from_slice(body).map_err(|error| malformed(&error.to_string()))?;
+    let body = bounded::read(body).map_err(|error| malformed(&error.to_string()))?;
     let content = body.pointer("/output/message/content").and_then(Value::as_array);
     let blocks = content.ok_or_else(|| malformed("it has no message"))?;
     let stop = body.get("stopReason").and_then(Value::as_str).unwrap_or_default();
@@ -32,7 +33,7 @@ impl Gathered {
     ///
     /// When it reports a failure, or is none.
     pub(super) fn take(&mut self, frame: &Frame, access: &Access) -> Result<Option<String>, ModelError> {
-        let payload = || serde_json::from_slice::<Value>(&frame.payload).map_err(|error| malformed(&error.to_string()));
+        let payload = || bounded::read(&frame.payload).map_err(|error| malformed(&error.to_string()));
         match frame.header(":message-type") {
             "event" => {}
             "exception" => return Err(exception(frame.header(":exception-type"), &frame.payload, access)),
@@ -156,7 +157,7 @@ fn usage(usage: Option<&Value>) -> TokenUsage {
 
 /// A failure inside a stream, as the status that it would have had before the stream.
 fn exception(kind: &str, payload: &[u8], access: &Access) -> ModelError {
-    let body: Value = serde_json::from_slice(payload).unwrap_or_default();
+    let body = bounded::read(payload).unwrap_or_default();
     let said = body.get("message").or_else(|| body.get("Message")).and_then(Value::as_str).unwrap_or_default();
     let status = match kind {
         "throttlingException" => 429,
