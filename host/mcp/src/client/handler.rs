@@ -19,13 +19,14 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::ending::Ending;
 use super::events::{ClientEvents, Progress};
 use crate::exchange::Elicited;
-use crate::text::clean;
+use crate::text::{clean, visible};
 
 /// How many questions of a server may wait for the one that is being asked.
 const WAITING_QUESTIONS: usize = 16;
@@ -171,6 +172,16 @@ fn with_defaults(mut fields: Map<String, Value>, schema: &Value) -> Map<String, 
     fields
 }
 
+/// The schema of what is asked for, as people are shown it.
+fn asked(schema: &impl Serialize) -> Result<Value, ErrorData> {
+    let schema = serde_json::to_value(schema)
+        .map_err(|error| ErrorData::invalid_params(format!("the schema cannot be read: {error}"), None))?;
+    if schema.to_string().len() > LARGEST_SCHEMA {
+        return Err(ErrorData::invalid_params(format!("the schema has more than {LARGEST_SCHEMA} bytes"), None));
+    }
+    visible(schema).ok_or_else(|| ErrorData::invalid_params("the schema is nested too deeply", None))
+}
+
 fn elicited(action: ElicitationAction) -> Result<ElicitResult, ErrorData> {
     Ok(ElicitResult::new(action))
 }
@@ -196,11 +207,7 @@ impl ClientHandler for Handler {
             let reason = "questions are only asked while a tool is being called";
             return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, reason, None));
         }
-        let schema = serde_json::to_value(requested_schema)
-            .map_err(|error| ErrorData::invalid_params(format!("the schema cannot be read: {error}"), None))?;
-        if schema.to_string().len() > LARGEST_SCHEMA {
-            return Err(ErrorData::invalid_params(format!("the schema has more than {LARGEST_SCHEMA} bytes"), None));
-        }
+        let schema = asked(&requested_schema)?;
         let message = clean(&message, LONGEST_TEXT);
         let answer = tokio::select! {
             answer = self.ask(&message, &schema) => answer,
@@ -255,6 +262,13 @@ mod tests {
         fn progress(&self, _server: &str, tool: &str, progress: &Progress) {
             self.0.lock().expect("unpoisoned").push(format!("{tool} {}", progress.done));
         }
+    }
+
+    #[test]
+    fn a_person_sees_all_of_what_is_asked_for() {
+        let choices = |first: &str| serde_json::json!({ "properties": { "x": { "enum": [first, "delete"], "title": "What\nnow?" } } });
+        assert_eq!(asked(&choices("ke\u{202e}ep")).expect("small"), choices("keep"));
+        assert!(asked(&choices(&"x".repeat(LARGEST_SCHEMA))).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
 use crate::error::McpError;
-use crate::text::{clean, is_hidden, shown};
+use crate::text::{clean, is_hidden, shown, visible};
 
 /// The most tools of one server.
 const MOST_TOOLS: usize = 1_000;
@@ -97,9 +97,16 @@ impl Accepted {
         if description.len() > LONGEST_DESCRIPTION {
             return Err(format!("the description of `{name}` has more than {LONGEST_DESCRIPTION} bytes"));
         }
-        let input_schema = schema(&tool.input_schema);
-        let output_schema = tool.output_schema.as_ref().map(schema);
-        let annotations = tool.annotations.and_then(|annotations| serde_json::to_value(annotations).ok());
+        let schema = |object: &Arc<JsonObject>| {
+            let schema = visible(Value::Object(JsonObject::clone(object)));
+            schema.ok_or_else(|| format!("a schema of `{name}` is nested too deeply"))
+        };
+        let input_schema = schema(&tool.input_schema)?;
+        let output_schema = tool.output_schema.as_ref().map(schema).transpose()?;
+        let annotations = tool.annotations.and_then(|mut annotations| {
+            annotations.title = annotations.title.map(|title| clean(&title, LONGEST_TITLE));
+            serde_json::to_value(annotations).ok()
+        });
         let schemas = [Some(&input_schema), output_schema.as_ref()];
         self.bytes += name.len() + description.len();
         self.bytes += schemas.into_iter().flatten().map(|schema| schema.to_string().len()).sum::<usize>();
@@ -118,16 +125,20 @@ impl Accepted {
     }
 }
 
-fn schema(object: &Arc<JsonObject>) -> Value {
-    Value::Object(JsonObject::clone(object))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn tool(name: &str, description: &str) -> Tool {
         Tool::new(name.to_owned(), description.to_owned(), JsonObject::new())
+    }
+
+    /// A schema that no JSON text can be read as, but by the library's way to hide one in another.
+    fn deep() -> JsonObject {
+        let nested = (0..300).fold(json!(1), |inner, _| Value::Array(vec![inner]));
+        JsonObject::from_iter([("x".to_owned(), nested)])
     }
 
     fn accept(tools: Vec<Tool>) -> Result<Vec<ToolInfo>, String> {
@@ -143,6 +154,23 @@ mod tests {
     }
 
     #[test]
+    fn what_models_and_people_see_of_schemas_and_annotations_is_cleaned_too() {
+        let tool: Tool = serde_json::from_value(json!({
+            "name": "read",
+            "inputSchema": { "type": "object", "properties": { "path": { "description": "a file\u{e0041}" } } },
+            "outputSchema": { "type": "object", "title": "\u{202e}x" },
+            "annotations": { "title": format!("\u{1b}{}", "x".repeat(1_000_000)), "readOnlyHint": true },
+        }))
+        .expect("a tool");
+        let tools = accept(vec![tool]).expect("accepted");
+        assert_eq!(tools[0].input_schema["properties"]["path"]["description"], "a file");
+        assert_eq!(tools[0].output_schema.as_ref().expect("a schema")["title"], "x");
+        let annotations = tools[0].annotations.as_ref().expect("annotations");
+        assert_eq!(annotations["title"].as_str().map(str::len), Some(LONGEST_TITLE + '…'.len_utf8()));
+        assert_eq!(annotations["readOnlyHint"], true);
+    }
+
+    #[test]
     fn a_list_that_breaks_a_rule_is_refused() {
         for (tools, expected) in [
             (vec![tool("", "")], "is not a valid name"),
@@ -151,6 +179,7 @@ mod tests {
             (vec![tool(&"a".repeat(129), "")], "is not a valid name"),
             (vec![tool("a", ""), tool("b", ""), tool("a", "")], "`a` is there twice"),
             (vec![tool("a", &"x".repeat((64 << 10) + 1))], "the description of `a`"),
+            (vec![Tool::new("a", "", deep())], "a schema of `a` is nested too deeply"),
             ((0..1_001).map(|number| tool(&number.to_string(), "")).collect(), "more than 1000"),
             ((0..20).map(|number| tool(&number.to_string(), &"x".repeat(60_000))).collect(), "more than 1048576 bytes"),
         ] {
