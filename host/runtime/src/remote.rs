@@ -21,9 +21,11 @@ use hotcell_graph::ir::{
     Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, PluginNodeAction, PluginNodeKind, Retry, TlsPaths,
     Update,
 };
+use hotcell_graph::value::read_json;
 use hotcell_graph::{Key, Template};
 use hotcell_models::TlsFiles;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use url::Url;
@@ -35,6 +37,10 @@ use crate::remote::error::{AnswerError, CardError, ExchangeError, RemoteError, T
 
 /// Where agents describe themselves, the newer place first.
 const CARDS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
+/// Bytes of one answer: read as JSON, it takes many times as much.
+const LARGEST: Bytes = Bytes::mib(16);
+/// Bytes of a description.
+const LARGEST_CARD: Bytes = Bytes::mib(1);
 /// How long one call may take, the agent's work included.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The first and the longest pause before an agent is asked how far it is.
@@ -77,7 +83,7 @@ pub(crate) fn callee(
         }
         None => return Err(AddressError::NoWebServer { address: url.to_string() }.into()),
     }
-    let budget = Budget { http_requests: 200, http_bytes: Bytes(64 << 20), wall_clock: PATIENCE, ..Budget::default() };
+    let budget = Budget { http_requests: 200, http_bytes: LARGEST, wall_clock: PATIENCE, ..Budget::default() };
     let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
     let agent = RemoteAgent {
         name: name.clone(),
@@ -171,6 +177,15 @@ struct Sent {
     context: Option<String>,
 }
 
+/// What an agent answers over JSON-RPC.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
 /// A message or a task, of which both have the fields that count.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -181,7 +196,7 @@ struct Reply {
     status: Option<Status>,
     artifacts: Vec<Parts>,
     history: Vec<Parts>,
-    parts: Vec<Value>,
+    parts: Option<Vec<Part>>,
 }
 
 #[derive(Deserialize)]
@@ -194,7 +209,19 @@ struct Status {
 #[serde(default)]
 struct Parts {
     role: Option<String>,
-    parts: Vec<Value>,
+    parts: Vec<Part>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Part {
+    kind: Option<String>,
+    /// What its kind was called first
+    #[serde(rename = "type")]
+    is_a: Option<String>,
+    text: Option<String>,
+    /// As it was written: nobody here looks into it
+    data: Option<Box<RawValue>>,
 }
 
 impl RemoteAgent {
@@ -253,7 +280,7 @@ impl RemoteAgent {
 
     /// The address that a description names.
     fn endpoint_of(&self, text: &[u8]) -> Result<Url, CardError> {
-        let described: Value = serde_json::from_slice(text).map_err(CardError::Form)?;
+        let described = read_json(&String::from_utf8_lossy(text)).map_err(CardError::Form)?;
         let endpoint = endpoint(&described, &self.url)?;
         // Headers and certificates are for the server that the configuration names.
         if !(self.headers.is_empty() && self.tls.is_none()) && endpoint.origin() != self.url.origin() {
@@ -265,9 +292,11 @@ impl RemoteAgent {
 
     /// The text of a description. With headers or certificates, it has to be there, so that they go nowhere else.
     async fn card(&self, terms: &Terms, card: &Url) -> Result<Vec<u8>, ExchangeError> {
+        let mut terms = terms.clone();
+        terms.budget.http_bytes = terms.budget.http_bytes.min(LARGEST_CARD);
         match (self.headers.is_empty(), &self.retry, &self.tls) {
-            (true, None, None) => Ok(fetch(terms, card.as_str()).await?.bytes),
-            _ => self.exchange(terms, "GET", card, Vec::new()).await,
+            (true, None, None) => Ok(fetch(&terms, card.as_str()).await?.bytes),
+            _ => self.exchange(&terms, "GET", card, Vec::new()).await,
         }
     }
 
@@ -348,19 +377,22 @@ fn endpoint(card: &Value, own: &Url) -> Result<Url, CardError> {
 /// What an agent answered over JSON-RPC.
 fn result(answer: &[u8], endpoint: &Url, method: &'static str) -> Result<Reply, AnswerError> {
     let endpoint = || endpoint.to_string();
-    let mut answer: Value =
+    let Answer { error, result } =
         serde_json::from_slice(answer).map_err(|cause| AnswerError::NoJson { endpoint: endpoint(), cause })?;
-    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+    if let Some(error) = error {
+        let error = read_json(error.get()).unwrap_or_default();
         let message = error["message"].as_str().unwrap_or("no reason was given").to_owned();
         let code = error["code"].to_string();
         return Err(AnswerError::Refused { endpoint: endpoint(), method, message, code });
     }
-    let result = answer["result"].take();
+    let result = result.map_or("{}", RawValue::get);
+    let reply: Reply =
+        serde_json::from_str(result).map_err(|cause| AnswerError::Form { endpoint: endpoint(), method, cause })?;
     // Fields may be left out, but what has none of these is something else.
-    if !result["status"].is_object() && !result["parts"].is_array() {
-        return Err(AnswerError::Neither { endpoint: endpoint(), method });
+    match reply.status.is_none() && reply.parts.is_none() {
+        true => Err(AnswerError::Neither { endpoint: endpoint(), method }),
+        false => Ok(reply),
     }
-    serde_json::from_value(result).map_err(|cause| AnswerError::Form { endpoint: endpoint(), method, cause })
 }
 
 impl Reply {
@@ -374,7 +406,7 @@ impl Reply {
         let said = said.transpose()?.unwrap_or_default();
         let (text, branch) = match self.state() {
             // A message, and no task.
-            None => (text(&self.parts)?, DONE),
+            None => (text(self.parts.as_deref().unwrap_or_default())?, DONE),
             Some(DONE) => (self.result(said)?, DONE),
             Some(ASKS) => (said, ASKS),
             Some("auth-required") => return Err(TaskError::SignIn(said)),
@@ -400,11 +432,11 @@ impl Reply {
 }
 
 /// The text of parts: texts as they are, data as JSON.
-fn text(parts: &[Value]) -> Result<String, TaskError> {
-    let one = |part: &Value| match (part["kind"].as_str().or(part["type"].as_str()), part["text"].as_str()) {
-        (None | Some("text"), Some(text)) => Ok(text.to_owned()),
-        (Some("data"), _) => Ok(part["data"].to_string()),
-        (kind, _) => Err(TaskError::Part(kind.unwrap_or("part").to_owned())),
+fn text(parts: &[Part]) -> Result<String, TaskError> {
+    let one = |part: &Part| match (part.kind.as_deref().or(part.is_a.as_deref()), &part.text, &part.data) {
+        (None | Some("text"), Some(text), _) => Ok(text.clone()),
+        (Some("data"), _, data) => Ok(data.as_deref().map_or("null", RawValue::get).to_owned()),
+        (kind, ..) => Err(TaskError::Part(kind.unwrap_or("part").to_owned())),
     };
     Ok(parts.iter().map(one).collect::<Result<Vec<_>, _>>()?.join("\n"))
 }

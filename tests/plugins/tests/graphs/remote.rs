@@ -166,6 +166,27 @@ async fn an_agent_that_fails_or_talks_nonsense_fails_its_caller() {
     }
 }
 
+/// Whoever answers could otherwise have more JSON read than was looked at, and nest it as deeply as they like.
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_an_agent_at_an_address_is_taken_as_it_was_written() {
+    let data = json!({ "$serde_json::private::RawValue": "[1]" });
+    let expected = data.to_string();
+    let answer =
+        json!({ "result": { "kind": "message", "role": "agent", "parts": [{ "kind": "data", "data": data }] } });
+    let (desk, site, _) = desk(move |_, _| answer.clone());
+    granted(&desk, &site);
+    let (_, model) = desk.run(asks()).await;
+    assert_eq!(told(&model), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_an_agent_at_an_address_has_an_end() {
+    let (desk, site, _) = desk(|_, _| task("completed", &"x".repeat(17 << 20)));
+    granted(&desk, &site);
+    let (report, _) = desk.run(asks()).await;
+    assert!(error(&report).contains("is used up"), "{}", error(&report));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_at_an_address_is_read_once_it_is_granted() {
     let site = Site::start(|path, _| match path {
