@@ -294,3 +294,14 @@ pub struct TokenUsage {
     /// Tokens of the reply.
     pub output: u64,
 }
+
+/// The most tokens that are believed of one exchange, each way. No model takes or gives so many, and what is believed is counted
+/// against the budgets of everybody with whom they are shared.
+const MOST_TOKENS: u64 = 1 << 24;
+
+impl TokenUsage {
+    /// What of it is believed.
+    pub(crate) fn believed(self) -> Self {
+        Self { input: self.input.min(MOST_TOKENS), output: self.output.min(MOST_TOKENS) }
+    }
+}

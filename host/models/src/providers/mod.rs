@@ -425,7 +425,7 @@ impl Model for Providers {
     async fn complete(&self, request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
         let limit = request.timeout.unwrap_or(Duration::MAX);
         match tokio::time::timeout(limit, self.ask(&request, on_text)).await {
-            Ok(result) => result,
+            Ok(result) => result.map(|reply| Reply { usage: reply.usage.believed(), ..reply }),
             Err(_) => Err(ModelError::TimedOut { after: limit }),
         }
     }

@@ -249,6 +249,21 @@ async fn a_reply_that_is_too_large_is_abandoned() {
 }
 
 #[tokio::test]
+async fn more_tokens_than_any_model_takes_are_not_believed() {
+    let whole = |usage: u64| {
+        let choice = json!({"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": usage, "completion_tokens": usage, "total_tokens": usage});
+        Answer::json(200, &json!({"choices": [choice], "usage": usage}))
+    };
+    let server = Canned::start(vec![whole(1_000_000), whole(1 << 60)]);
+    let model = provider(Protocol::OpenAiCompatible, server.url(), HttpLimits::default());
+    for most in [1_000_000, 1 << 24] {
+        let reply = model.complete(ask("hi"), None).await.expect("a reply");
+        assert_eq!(reply.usage, TokenUsage { input: most, output: most });
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let elsewhere = loopback(json!([{"content": "leaked"}]));
     let location = format!("{}/chat/completions", elsewhere.base_url());
