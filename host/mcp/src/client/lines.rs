@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 
 use super::ending::Ending;
 use super::message::{Decoded, decode};
+use super::pace::{Pace, reading};
 use crate::text::shown;
 
 /// How many lines in a row may be something other than messages: banners and stray prints, but no endless logs.
@@ -30,6 +31,7 @@ pub(crate) struct Lines<R, W> {
     line: Vec<u8>,
     limit: usize,
     garbage: u32,
+    pace: Pace,
     patience: Duration,
     writer: Arc<Mutex<Option<W>>>,
     ending: Arc<Ending>,
@@ -45,6 +47,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             line: Vec::new(),
             limit,
             garbage: 0,
+            pace: Pace::new(),
             patience: WRITE_WITHIN,
             writer,
             ending,
@@ -74,7 +77,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     /// The next message, or why there is none any more.
     async fn next(&mut self) -> Result<RxJsonRpcMessage<RoleClient>, Option<String>> {
         loop {
+            self.pace.ready().await;
             self.read_line().await?;
+            self.pace.spend(reading(self.line.len()));
             let empty = self.line.trim_ascii().is_empty();
             let decoded = decode(self.line.trim_ascii());
             let start = String::from_utf8_lossy(&self.line[..self.line.len().min(200)]).into_owned();

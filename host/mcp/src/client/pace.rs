@@ -14,6 +14,11 @@ pub(crate) const UNASKED: u32 = 20;
 /// The cost of a new stream: 10 of these a second.
 pub(crate) const STREAM: u32 = 2_000;
 
+/// What reading so many bytes costs beside that: 20 MiB a second.
+pub(crate) fn reading(bytes: usize) -> u32 {
+    u32::try_from(bytes >> 10).unwrap_or(BUDGET)
+}
+
 /// Counts what was taken, and says when to go on.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -36,7 +41,7 @@ impl Pace {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.spent) = (now, 0);
         }
-        self.spent += cost;
+        self.spent = self.spent.saturating_add(cost);
         if self.spent >= BUDGET {
             self.resume = Some(self.second + Duration::from_secs(1));
         }
@@ -54,6 +59,19 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn large_messages_cost_more_than_small_ones() {
+        let mut pace = Pace::new();
+        let first = pace.second;
+        for (bytes, resume) in
+            [(1_000, None), (8 << 20, None), (8 << 20, None), (8 << 20, Some(first + Duration::from_secs(1)))]
+        {
+            pace.spend_at(first, reading(bytes));
+            assert_eq!(pace.resume, resume);
+        }
+        assert_eq!(reading(usize::MAX), BUDGET);
+    }
 
     #[tokio::test]
     async fn a_second_has_room_for_so_much() {

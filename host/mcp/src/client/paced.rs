@@ -15,7 +15,7 @@ use sse_stream::Sse;
 use tokio::sync::Mutex;
 
 use super::ending::Ending;
-use super::pace::{Pace, STREAM, UNASKED};
+use super::pace::{Pace, STREAM, UNASKED, reading};
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Failure = StreamableHttpError<reqwest::Error>;
@@ -51,7 +51,8 @@ impl Paced {
         let paced = futures::stream::unfold((watched, Pace::new()), |(mut events, mut pace)| async move {
             pace.ready().await;
             let event = events.next().await?;
-            pace.spend(UNASKED);
+            let bytes = event.as_ref().ok().and_then(|event| event.data.as_ref()).map_or(0, String::len);
+            pace.spend(UNASKED.saturating_add(reading(bytes)));
             Some((event, (events, pace)))
         });
         paced.boxed()

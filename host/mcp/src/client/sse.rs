@@ -22,7 +22,7 @@ use super::ending::Ending;
 use super::event_stream::{EventReader, StreamEvent, TooLarge};
 use super::http::{Refused, explain, header_map, unreachable};
 use super::message::{Decoded, decode};
-use super::pace::{Pace, UNASKED};
+use super::pace::{Pace, UNASKED, reading};
 use crate::error::McpError;
 use crate::text::shown;
 
@@ -69,10 +69,12 @@ impl Sse {
             return Err(handshake(format!("it answered with {} and not with a stream of events", shown(kind))));
         }
         let mut stream = EventStream { response, reader: EventReader::new(limit), events: Vec::new().into_iter() };
+        let mut pace = Pace::new();
         let endpoint = loop {
+            pace.ready().await;
             match stream.next().await {
                 Ok(Some(event)) if event.name == "endpoint" => break event.data,
-                Ok(Some(_)) => {}
+                Ok(Some(event)) => pace.spend(UNASKED.saturating_add(reading(event.data.len()))),
                 Ok(None) => return Err(handshake("the stream ended before the address to post to".to_owned())),
                 Err(reason) => return Err(handshake(reason)),
             }
@@ -84,8 +86,8 @@ impl Sse {
         }
         let (sender, messages) = mpsc::channel(WAITING_MESSAGES);
         let stop = CancellationToken::new();
-        let reading = read(server.clone(), stream, sender, ending);
-        tokio::spawn(stop.clone().run_until_cancelled_owned(reading));
+        let work = read(server.clone(), stream, sender, ending);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(work));
         Ok(Sse { client, endpoint, headers, messages, _reading: stop.drop_guard() })
     }
 }
@@ -142,7 +144,7 @@ async fn read(
             Ok(None) => return ending.end_because("it closed the stream of events"),
             Err(fault) => return ending.end_because(fault),
         };
-        pace.spend(UNASKED);
+        pace.spend(UNASKED.saturating_add(reading(event.data.len())));
         if !matches!(event.name.as_str(), "" | "message") {
             continue;
         }
