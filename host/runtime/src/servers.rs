@@ -301,7 +301,7 @@ impl AgentServers {
 
     async fn call_granted(
         &self,
-        reachable: &Reachable,
+        reachable: &Arc<Reachable>,
         function: &str,
         arguments: &str,
         answers: &[String],
@@ -339,11 +339,11 @@ impl AgentServers {
     /// which may be an error, or why there is none.
     async fn attempt(
         &self,
-        reachable: &Reachable,
+        reachable: &Arc<Reachable>,
         (function, arguments, timeout, again): (&str, Map<String, Value>, Duration, bool),
         answers: &[String],
     ) -> Result<Result<String, CallError>, NoAnswer> {
-        let connected = self.connected_again(reachable, again)?;
+        let connected = self.connection(reachable, again).await?;
         let ticket = connected.asking.begin(answers);
         let function = function.to_owned();
         let called = connected.clone();
@@ -372,6 +372,18 @@ impl AgentServers {
     /// Whether the server is no program, or programs may be started.
     fn may_connect(&self, reachable: &Reachable) -> bool {
         self.reaching.starts_programs || !matches!(reachable.settings.transport, Transport::Stdio { .. })
+    }
+
+    /// The connection; who has to wait for it does so where that holds up nobody else.
+    async fn connection(&self, reachable: &Arc<Reachable>, again: bool) -> Result<Arc<Connected>, NoAnswer> {
+        // Whoever is connecting holds it.
+        let known = reachable.connected.try_lock().ok().and_then(|known| known.as_ref()?.as_ref().ok().cloned());
+        if let Some(connected) = known {
+            return Ok(connected);
+        }
+        let (servers, reachable) = (self.clone(), reachable.clone());
+        let connecting = move || servers.connected_again(&reachable, again);
+        Ok(self.reaching.connections.blocking(connecting).await??)
     }
 
     fn connected(&self, reachable: &Reachable) -> Result<Arc<Connected>, ServerError> {
