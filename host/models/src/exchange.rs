@@ -41,7 +41,7 @@ pub struct Request {
     pub api: Api,
     /// How the server and this machine prove to each other who they are, where the file of an agent says where it is.
     pub tls: Option<TlsFiles>,
-    /// How long the whole exchange may take; `None` sets no limit beyond those of the connection.
+    /// How long the whole exchange may take; `None` allows two hours, within the limits of the connection.
     pub timeout: Option<Duration>,
 }
 

@@ -55,6 +55,9 @@ const COMPATIBLE: Dialect = Dialect::gateway("openai-compatible", "", "");
 /// a number.
 const ANTHROPIC_MAX_TOKENS: u64 = 8192;
 
+/// How long an exchange may take for which nobody says it. A server that sends a byte now and then is never silent.
+const LONGEST: Duration = Duration::from_secs(2 * 60 * 60);
+
 /// An HTTP client that follows no redirect and keeps the limits on connections to providers. It is the HTTP library's
 /// own, because whoever asks in another form than ours speaks HTTP by himself.
 pub type HttpClient = reqwest::Client;
@@ -423,7 +426,7 @@ where
 #[async_trait]
 impl Model for Providers {
     async fn complete(&self, request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
-        let limit = request.timeout.unwrap_or(Duration::MAX);
+        let limit = request.timeout.unwrap_or(LONGEST);
         match tokio::time::timeout(limit, self.ask(&request, on_text)).await {
             Ok(result) => result.map(|reply| Reply { usage: reply.usage.believed(), ..reply }),
             Err(_) => Err(ModelError::TimedOut { after: limit }),
