@@ -2,6 +2,7 @@
 
 mod confirm;
 mod delegate;
+mod names;
 mod of_graph;
 
 use std::collections::BTreeMap;
@@ -67,8 +68,7 @@ impl ReachableTool {
     }
 }
 
-/// What may be called at this point of a run. What is offered twice is there once; a tool whose name is taken is called by its
-/// full name, and of others with one name the first counts.
+/// What may be called at this point of a run.
 pub(super) fn within_reach(
     turn: &NodeTurn,
     graph: &Graph,
@@ -76,21 +76,8 @@ pub(super) fn within_reach(
     state: &State,
 ) -> Result<Vec<ReachableTool>, Interruption> {
     let mut reach: Vec<ReachableTool> = Vec::with_capacity(offered.len());
-    let mut add = |mut callable: ReachableTool| {
-        let is_taken = |name: &str| reach.iter().any(|known| known.spec.name == name);
-        if let ReachableKind::Tool(name) = &callable.kind
-            && is_taken(&callable.spec.name)
-        {
-            if reach.iter().any(|known| known.name() == name) {
-                return;
-            }
-            // Two servers may have functions of one name; a model takes names without the marks between their parts.
-            callable.spec.name = name.replace([':', '/', '.'], "_");
-        }
-        if !is_taken(&callable.spec.name) {
-            reach.push(callable);
-        }
-    };
+    let full_names = names::full_names(offered);
+    let mut add = |callable: ReachableTool| names::add(&mut reach, &full_names, callable);
     let tool = |name: &str| {
         let spec = turn.context.ports.tools.describe(name);
         let spec = spec.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
