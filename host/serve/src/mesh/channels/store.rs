@@ -118,12 +118,13 @@ impl Store {
                 becomes: becomes.and_then(|text| serde_json::from_str(&text).ok()),
             })
         };
+        // One is found by its number, and not among all that wait.
+        let which = if number.is_some() { "number = ?1" } else { "?1 IS NULL" };
         self.read(|connection| {
             connection
-                .prepare_cached(
-                    "SELECT number, seat, provider, message, becomes FROM mesh_messages
-                     WHERE number = coalesce(?1, number) ORDER BY number",
-                )?
+                .prepare_cached(&format!(
+                    "SELECT number, seat, provider, message, becomes FROM mesh_messages WHERE {which} ORDER BY number"
+                ))?
                 .query_map([number], taken)?
                 .collect()
         })
