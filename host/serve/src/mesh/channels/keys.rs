@@ -1,5 +1,6 @@
 //! The keys that tokens of Teams are signed with: they are read from the provider, and kept for a day.
 
+use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use hotcell_runtime::WebCall;
@@ -46,33 +47,47 @@ impl Keys {
     /// # Errors
     /// Why the keys cannot be read.
     pub(super) async fn find(&self, server: &Server, mesh: &Mesh, kid: &str, alg: &str) -> Result<Option<Key>, String> {
-        let mut known = self.0.lock().await;
         let now = server.clock().now();
         // A clock that was set back makes nothing older.
         let age = |at: SystemTime| now.duration_since(at).unwrap_or_default();
-        let found = |known: &Known| {
+        let look = || {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             let is_allowed = known.algorithms.is_empty() || known.algorithms.iter().any(|allowed| allowed == alg);
-            known.keys.iter().find(|key| is_allowed && key.key.kid.as_deref() == Some(kid)).cloned()
+            let found = known.keys.iter().find(|key| is_allowed && key.key.kid.as_deref() == Some(kid)).cloned();
+            let is_old = match known.read {
+                None => true,
+                Some(read) => age(read) >= GOOD_FOR || (found.is_none() && age(read) >= AT_LEAST),
+            };
+            (found, is_old)
         };
-        let is_old = match known.read {
-            None => true,
-            Some(read) => age(read) >= GOOD_FOR || (found(&known).is_none() && age(read) >= AT_LEAST),
-        };
-        if is_old {
-            if let Some((at, reason)) = &known.failed
-                && age(*at) < AFTER_FAILURE
-            {
-                return Err(reason.clone());
-            }
-            match read(server, mesh).await {
-                Ok((keys, algorithms)) => *known = Known { keys, algorithms, read: Some(now), failed: None },
-                Err(reason) => {
-                    known.failed = Some((now, reason.clone()));
-                    return Err(reason);
-                }
+        // Whose key is known waits for nobody: a token with a name that somebody made up may have the keys read.
+        let (found, is_old) = look();
+        if !is_old {
+            return Ok(found);
+        }
+        let _reading = self.reading.lock().await;
+        // Somebody may have read them meanwhile.
+        let (found, is_old) = look();
+        if !is_old {
+            return Ok(found);
+        }
+        if let Some((at, reason)) = &self.known.read().unwrap_or_else(PoisonError::into_inner).failed
+            && age(*at) < AFTER_FAILURE
+        {
+            return Err(reason.clone());
+        }
+        let read = read(server, mesh).await;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok((keys, algorithms)) => *known = Known { keys, algorithms, read: Some(now), failed: None },
+            Err(reason) => {
+                // From when it failed on: a server that is silent is not asked again at once.
+                known.failed = Some((server.clock().now(), reason.clone()));
+                return Err(reason);
             }
         }
-        Ok(found(&known))
+        drop(known);
+        Ok(look().0)
     }
 }
 

@@ -1,12 +1,17 @@
 //! The keys of a provider that are known.
 
+use std::sync::RwLock;
 use std::time::SystemTime;
 
 use super::token::Key;
 
 /// The keys, as they were read last.
 #[derive(Default)]
-pub(in crate::mesh) struct Keys(pub(super) tokio::sync::Mutex<Known>);
+pub(in crate::mesh) struct Keys {
+    pub(super) known: RwLock<Known>,
+    /// Held while they are read
+    pub(super) reading: tokio::sync::Mutex<()>,
+}
 
 /// What is known of them.
 #[derive(Default)]
