@@ -64,6 +64,16 @@ pub(super) struct Connected {
     pub(super) asking: Arc<Asking>,
 }
 
+/// How many servers are kept that no agent uses any more, for the next one that does. The oldest leave first.
+const MOST_UNUSED: usize = 32;
+
+/// Whether no agent has a connection to a server, and nobody is about to connect.
+fn is_unused((.., slot): &OpenServer) -> bool {
+    let is_held =
+        |connection: &Option<Arc<Connected>>| connection.as_ref().is_some_and(|one| Arc::strong_count(one) > 1);
+    Arc::strong_count(slot) == 1 && slot.try_lock().is_ok_and(|connection| !is_held(&connection))
+}
+
 impl Connections {
     pub(super) fn runtime(&self) -> Result<&Runtime, ThreadError> {
         let make = || {
@@ -126,6 +136,19 @@ impl Connections {
         }
         let slot = Slot::default();
         open.push((settings.clone(), grants.clone(), slot.clone()));
+        let mut too_many = open.iter().filter(|server| is_unused(server)).count().saturating_sub(MOST_UNUSED);
+        let mut left = Vec::new();
+        open.retain(|server| {
+            let leaves = too_many > 0 && is_unused(server);
+            if leaves {
+                too_many -= 1;
+                left.push(server.2.clone());
+            }
+            !leaves
+        });
+        // What ends with a connection holds up nobody who wants another one.
+        drop(open);
+        drop(left);
         slot
     }
 }
@@ -151,4 +174,28 @@ fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotc
         decision.is_some_and(|decision| decision.is_allowed())
     };
     hotcell_mcp::http_client_within(settings, Arc::new(allowed)).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_mcp::Limits;
+
+    use super::*;
+
+    #[test]
+    fn few_servers_are_kept_that_nobody_uses() {
+        let (connections, grants) = (Connections::default(), Arc::new(Grants::default()));
+        let slot = |number: usize| {
+            let (args, env) = (vec![number.to_string()], Default::default());
+            let transport = Transport::Stdio { command: "server".to_owned(), args, env, cwd: None };
+            connections.slot(&ServerSettings { name: "s".to_owned(), transport, limits: Limits::default() }, &grants)
+        };
+        let used = slot(0);
+        (1..10 * MOST_UNUSED).for_each(|number| drop(slot(number)));
+        // The one that is used, those that are kept, and the last one.
+        assert_eq!(connections.open.lock().expect("unpoisoned").len(), MOST_UNUSED + 2);
+        assert!(Arc::ptr_eq(&used, &slot(0)), "it was not forgotten");
+        let last = 10 * MOST_UNUSED - 1;
+        assert!(Arc::ptr_eq(&slot(last), &slot(last)));
+    }
 }
