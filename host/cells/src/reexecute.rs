@@ -7,6 +7,7 @@ use hotcell_budget::{Budget, Fuel};
 
 use crate::call::{CellError, ConnectorCall, HookCall, NodeCall, Report, ScriptCall, StateView, Terms, ToolCall};
 use crate::cells::{Cell, Cells};
+use crate::grants::Grants;
 use crate::recording::{Called, Gave, Player, Recording};
 
 /// How much longer than when it was recorded a call may take: the machine may be slower, and a call that hangs has to end.
@@ -37,7 +38,9 @@ impl Cells {
         let player = Some(Arc::new(Player::new(recording)));
         let patience = recording.budget.wall_clock.saturating_mul(SLOWER).max(PATIENCE);
         let terms = Terms {
-            grants: Arc::new(recording.grants.clone()),
+            // A recording of a call that had directories says so by its gap. One that names directories and has no gap was not
+            // written by us, and they would be opened: they are the one thing granted that no player stands in for.
+            grants: Arc::new(Grants { fs: Vec::new(), ..recording.grants.clone() }),
             env: recording.env.clone(),
             config: Arc::new(recording.config.clone()),
             budget: Budget { wall_clock: patience, ..recording.budget.clone() },

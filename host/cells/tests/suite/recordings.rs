@@ -293,6 +293,28 @@ async fn no_value_of_a_secret_is_recorded() {
     assert_eq!(again(&cells, &cell, &report).await.and_then(|recording| recording.gap), None);
 }
 
+/// A recording that somebody else wrote grants whatever they like. The guest makes a directory in what was granted to it.
+#[tokio::test]
+async fn a_recording_opens_no_directory_of_this_machine() {
+    let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let cells = cells();
+    let imports =
+        r#"(import "wasi_snapshot_preview1" "path_create_directory" (func $mkdir (param i32 i32 i32) (result i32)))"#;
+    let parts = r#"(data (i32.const 1024) "made") (func $start
+        (drop (call $mkdir (i32.const 3) (i32.const 1024) (i32.const 4))))"#;
+    let cell = load(&cells, &command(imports, parts));
+    let grant = format!("fs = [{{ host = '{}', guest = '/data', access = 'read-write' }}]", folder.path().display());
+    let granted = Terms { grants: grants(&grant), ..terms(Budget::default()) };
+    let mut recording = read(&run_with(&cells, &cell, state([]), granted).await);
+    assert_eq!(recording.gap, Some(Gap::Directories));
+    let made = folder.path().join("made");
+    assert!(made.is_dir(), "the guest does what this test is about");
+    std::fs::remove_dir(&made).unwrap_or_else(|error| panic!("{error}"));
+    recording.gap = None;
+    cells.reexecute(&cell, None, &recording).await;
+    assert!(!made.exists());
+}
+
 #[tokio::test]
 async fn a_recording_that_is_none_or_newer_is_said() {
     let cells = cells();
