@@ -81,10 +81,11 @@ impl Wanted {
     /// One more file, directory or link.
     pub(crate) const FILE: Self = Self { bytes: 0, grows: 0, files: 1 };
 
-    /// Bytes that are written into a file from this place on, or to its end.
+    /// Bytes that are written into a file from this place on, or to its end. A hole that this leaves in the file is counted as if it
+    /// were filled: what is written into it later does not make the file grow any more.
     pub(crate) fn write(place: &Place, from: Option<u64>, bytes: usize) -> Self {
         let bytes = bytes as u64;
-        let grows = from.map_or(bytes, |from| from.saturating_add(bytes).saturating_sub(place.size()).min(bytes));
+        let grows = from.map_or(bytes, |from| from.saturating_add(bytes).saturating_sub(place.size()));
         Self { bytes, grows, files: 0 }
     }
 

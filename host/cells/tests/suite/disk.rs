@@ -144,6 +144,23 @@ async fn a_directory_holds_what_its_grant_says_and_no_more() -> TestResult {
     Ok(())
 }
 
+/// A byte at the end of a hole, and then the hole itself.
+#[tokio::test]
+async fn a_hole_in_a_file_is_room_that_is_taken() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let open = "(call $open_file (i32.const 1) (i32.const 0))";
+    let backwards = format!(
+        "(call $pwrite {FD} (i32.const 64) (i32.const 1)
+            (i64.extend_i32_u (i32.mul (i32.sub (i32.const 4) (local.get $i)) (i32.const 4096))) (i32.const 80))"
+    );
+    let report = run(&doing(open, &backwards, 5), folder.path(), ", max_bytes = 10_000", Budget::default()).await;
+    assert_limit(&report, Limit::Files);
+    assert_eq!(fs::metadata(folder.path().join("file"))?.len(), 0);
+    let report = run(&doing(open, &backwards, 5), folder.path(), ", max_bytes = 20_480", Budget::default()).await;
+    assert_eq!((report.result.as_deref(), report.usage.file_bytes), (Ok("done"), Bytes(5 * 4096)));
+    Ok(())
+}
+
 /// Two directories with limits of their own, and what is opened below them.
 #[tokio::test]
 async fn each_directory_has_its_own_limit() -> TestResult {
