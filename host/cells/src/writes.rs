@@ -119,11 +119,27 @@ fn add_making(types: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()
         )| {
             Box::new(async move {
                 let guest = store.data_mut();
+                if guest.is_elsewhere(&from, &into) {
+                    return Ok((Err(ErrorCode::CrossDevice),));
+                }
                 if let Err(full) = guest.take_room(&into, Wanted::FILE).await {
                     return Ok((Err(full),));
                 }
                 let made = guest.filesystem().link_at(from, flags, old, into, new).await;
                 Ok((guest.plain(made)?,))
+            })
+        },
+    )?;
+    types.func_wrap_async(
+        "[method]descriptor.rename-at",
+        |mut store: Store<'_>, (from, old, into, new): (Resource<Descriptor>, String, Resource<Descriptor>, String)| {
+            Box::new(async move {
+                let guest = store.data_mut();
+                if guest.is_elsewhere(&from, &into) {
+                    return Ok((Err(ErrorCode::CrossDevice),));
+                }
+                let moved = guest.filesystem().rename_at(from, old, into, new).await;
+                Ok((guest.plain(moved)?,))
             })
         },
     )
@@ -134,6 +150,13 @@ impl GuestState {
     pub(crate) async fn take_room(&mut self, at: &Resource<Descriptor>, wanted: Wanted) -> Result<(), ErrorCode> {
         let place = self.place(at);
         self.disk.take(&place, wanted).await
+    }
+
+    /// Whether nothing can be moved or linked from one directory to another, as between two disks: what comes into a directory with
+    /// a limit of its own has to be counted, and a tree of files is not counted in a moment. Programs copy then.
+    fn is_elsewhere(&self, from: &Resource<Descriptor>, into: &Resource<Descriptor>) -> bool {
+        let limited = |at: &Resource<Descriptor>| self.limited.get(&at.rep());
+        limited(into).is_some() && limited(from) != limited(into)
     }
 
     /// Where a file or directory lies; WASI's own function says what is wrong with one that is not there.

@@ -19,6 +19,7 @@ const IMPORTS: &str = r#"
     (import "wasi_snapshot_preview1" "path_create_directory" (func $mkdir (param i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_symlink" (func $symlink (param i32 i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_link" (func $link (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_rename" (func $rename (param i32 i32 i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_unlink_file" (func $unlink (param i32 i32 i32) (result i32)))"#;
 
 /// Opens `file` into 32 with these flags for writing; the second are those of the descriptor (1 appends).
@@ -141,6 +142,40 @@ async fn a_directory_holds_what_its_grant_says_and_no_more() -> TestResult {
     let delete = format!("(i32.or {make} (call $unlink (i32.const 3) (i32.const 1024) (i32.const 2)))");
     let report = run(&doing("", &delete, 5), folder.path(), ", max_files = 7", Budget::default()).await;
     assert_eq!(report.result.as_deref(), Ok("done"));
+    Ok(())
+}
+
+/// What lies in a directory without a limit is neither moved nor linked into one that has a limit: 75 is `xdev`.
+#[tokio::test]
+async fn nothing_is_moved_past_the_limit_of_a_directory() -> TestResult {
+    let place = tempfile::tempdir()?;
+    let [free, small] = ["free", "small"].map(|name| place.path().join(name));
+    for directory in [&free, &small] {
+        fs::create_dir(directory)?;
+        fs::write(directory.join("file"), [0; 4_000])?;
+    }
+    let directory = |folder: &Path, more: &str| {
+        format!("{{ host = '{0}', guest = '/d{1}', access = 'read-write'{more} }}", folder.display(), more.len())
+    };
+    let list = format!("fs = [{}, {}]", directory(&free, ""), directory(&small, ", max_bytes = 5_000"));
+    let cells = cells();
+    let terms = Terms { grants: grants(&list), ..crate::support::terms(Budget::default()) };
+    let name = "(i32.const 1100) (i32.const 4)";
+    let other = "(i32.const 1024) (i32.const 2)";
+    for (from, into, expected) in [(3, 4, 75), (4, 3, 0), (4, 4, 0), (3, 3, 0)] {
+        for action in [
+            format!("(call $link (i32.const {from}) (i32.const 0) {name} (i32.const {into}) {other})"),
+            format!("(call $rename (i32.const {from}) {name} (i32.const {into}) {other})"),
+        ] {
+            let action = format!("(i32.ne {action} (i32.const {expected}))");
+            let report = run_with(&cells, &load(&cells, &doing("", &action, 1)), state([]), terms.clone()).await;
+            assert_eq!(report.result.as_deref(), Ok("done"), "{action}");
+            for directory in [&free, &small] {
+                let _ = fs::remove_file(directory.join("aa"));
+                fs::write(directory.join("file"), [0; 4_000])?;
+            }
+        }
+    }
     Ok(())
 }
 
