@@ -5,6 +5,7 @@
 //! if it fails for that reason, its call ends with the limit.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -236,12 +237,18 @@ impl Directory {
     }
 }
 
-/// What a directory holds, counted until it is more than `limit`. Links are not followed.
+/// What a directory holds, counted until it is more than `limit`. Links are not followed. A directory that cannot be counted is
+/// full: a guest makes some that lie so deep that no path leads there.
 fn held(directory: &Path, limit: Room) -> Room {
     let mut held = Room::default();
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if holds_nothing(&error) => continue,
+            Err(_) => return Room::ALL,
+        };
+        for entry in entries.flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             let bytes = if metadata.is_file() { metadata.len() } else { 0 };
             held = held.plus(Room { bytes, files: 1 });
@@ -254,6 +261,11 @@ fn held(directory: &Path, limit: Room) -> Room {
         }
     }
     held
+}
+
+/// Whether a directory that cannot be read has nothing of a guest's: it is gone, or closed to this process and so to its guests.
+fn holds_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
 /// Bytes that may be written to the disk of a file before others run short.
@@ -330,5 +342,32 @@ impl OutputStream for Counted {
 impl Pollable for Counted {
     async fn ready(&mut self) {
         self.stream.ready().await;
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+
+    use super::{Room, held};
+
+    #[test]
+    fn what_lies_too_deep_to_be_counted_is_not_taken_for_nothing() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        std::fs::create_dir(folder.path().join("shallow"))?;
+        let limit = Room { bytes: 1_000, files: 1_000 };
+        assert_eq!(held(folder.path(), limit), Room { bytes: 0, files: 1 });
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut directories: Vec<OwnedFd> = vec![openat(CWD, folder.path(), flags, Mode::empty())?];
+        let name = "x".repeat(250);
+        // No path has more than 4,096 bytes.
+        for depth in 0..20 {
+            mkdirat(&directories[depth], &name, Mode::RWXU)?;
+            directories.push(openat(&directories[depth], &name, flags, Mode::empty())?);
+        }
+        assert_eq!(held(folder.path(), limit), Room::ALL);
+        Ok(())
     }
 }
