@@ -10,6 +10,9 @@ use crate::requests::Requests;
 /// Denials that are kept of one call: a guest that tries everything must not fill the host's memory.
 const MAX_DENIALS: usize = 32;
 
+/// Bytes of a name that are kept: nothing that can be granted has a longer one.
+const MAX_TEXT: usize = 1_024;
+
 /// The denials of one call, each once, in the order they happened. Cheap to clone; clones share the list.
 #[derive(Clone)]
 pub(crate) struct Denials {
@@ -38,11 +41,11 @@ impl Denials {
     }
 
     pub(crate) fn add(&self, capability: Capability) {
-        let mut noted = self.noted();
-        noted.latest = Some(capability.clone());
         let held_back = capability.is_in(&self.held_back);
         let unasked = self.requests.as_ref().is_some_and(|requests| !capability.is_asked_for(requests));
-        let denial = Denial { held_back, unasked, ..Denial::new(&*self.plugin, capability) };
+        let denial = Denial { held_back, unasked, ..Denial::new(&*self.plugin, capability) }.map_texts(kept);
+        let mut noted = self.noted();
+        noted.latest = Some(denial.capability.clone());
         if noted.list.len() < MAX_DENIALS && !noted.list.contains(&denial) {
             noted.list.push(denial);
         }
@@ -60,4 +63,9 @@ impl Denials {
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A text of a guest's as it is kept. Of one that is too long there is no part, which could be that of a secret.
+fn kept(text: String) -> String {
+    if text.len() > MAX_TEXT { format!("({} bytes)", text.len()) } else { text }
 }

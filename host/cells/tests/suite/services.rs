@@ -117,6 +117,24 @@ async fn other_tools_are_called_by_name_one_level_deeper() {
     assert!(matches!(error(&report), CellError::Guest { message, .. } if message == "not now"), "{report:?}");
 }
 
+/// Names of megabytes that were denied would be kept of every call, in the memory of the host, in results and in the journal.
+#[tokio::test]
+async fn of_names_that_nobody_can_grant_their_length_is_kept() {
+    let cells = cells();
+    let tool = tools(
+        r#"(import "hotcell:plugin/other-tools@0.2.0" "call" (func $other (param i32 i32 i32 i32 i32)))"#,
+        &format!(
+            "{HAND_ON} (func $call (param i32 i32 i32 i32) (result i32)
+                (drop (memory.grow (i32.const 40)))
+                (memory.fill (i32.const 131072) (i32.const 97) (i32.const 2000000))
+                (call $other (i32.const 131072) (i32.const 2000000) (local.get 2) (local.get 3) (i32.const 64))
+                (call $hand_on (i32.const 64)))"
+        ),
+    );
+    let report = call(&cells, &tool, terms(Budget::default())).await;
+    assert_eq!(denials(&report), ["tool = [\"(2000000 bytes)\"]"]);
+}
+
 /// A plugin that calls itself through the host, as deep as it may.
 #[tokio::test]
 async fn attack_12_plugins_that_call_each_other_end_at_the_depth_limit() {
