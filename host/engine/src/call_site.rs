@@ -26,6 +26,8 @@ struct Site {
     notes: Notes,
     /// What was granted to this call while its run waited, and what it is denied; none where nobody is asked for that
     denials: Option<Arc<Denials>>,
+    /// How many calls of plugins it is within
+    within: u32,
 }
 
 impl CallSite {
@@ -41,7 +43,7 @@ impl CallSite {
         what_if: Option<Arc<WhatIf>>,
         notes: Notes,
     ) -> Self {
-        CallSite(Some(Site { writer, place, observer, what_if, notes, denials: None }))
+        CallSite(Some(Site { writer, place, observer, what_if, notes, denials: None, within: 0 }))
     }
 
     /// The same for a call that is made again when it is granted what it was denied. `refused` is what was refused before.
@@ -50,6 +52,20 @@ impl CallSite {
             site.denials = Some(Arc::new(Denials::new(permits, refused)));
         }
         self
+    }
+
+    /// The same for what is called within so many calls of plugins, which wait for it.
+    #[must_use]
+    pub fn nested(mut self, within: u32) -> Self {
+        if let Some(site) = &mut self.0 {
+            site.within = within;
+        }
+        self
+    }
+
+    /// How many calls of plugins it is within.
+    pub fn within(&self) -> u32 {
+        self.0.as_ref().map_or(0, |site| site.within)
     }
 
     /// Where in the run it is, as text; empty for the run itself and outside of runs.

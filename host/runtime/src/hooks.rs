@@ -151,7 +151,7 @@ impl AgentHooks {
         let registered = registry.plugin(&hook.plugin).ok_or(HookError::Gone)?;
         // A hook that were told of its own calls would never end.
         let nobody: Arc<dyn Hooks> = Arc::new(Nobody);
-        let (cell, terms) = self.tools.prepare(registered, 0, budget_scope, (&nobody, site))?;
+        let (cell, terms) = self.tools.prepare(registered, site.within(), budget_scope, (&nobody, site))?;
         let event = Value::Object(event.clone()).to_json();
         let call = HookCall { point: point.name().to_owned(), event, terms };
         let report = registry.cells().call_hook(&cell, call).await;

@@ -111,7 +111,7 @@ impl AgentTools {
                 tools: self.clone(),
                 budget_scope: budget_scope.clone(),
                 hooks: hooks.clone(),
-                site: site.clone(),
+                site: site.clone().nested(depth.saturating_add(1)),
                 caller: registered.plugin.description.name.clone(),
             }));
         }
