@@ -38,6 +38,7 @@ mod turn;
 mod veiled;
 mod what_if;
 
+pub use action::arguments::{ArgumentsError, read_arguments};
 pub use action::job::BEGUN;
 pub use branch::WriteError;
 pub use call_site::CallSite;

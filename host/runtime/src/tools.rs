@@ -6,9 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, Grants, ServiceError, ServiceReply, Services, Terms};
-use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, PortError, ToolCall, Tools};
+use hotcell_engine::{
+    CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, PortError, ToolCall, Tools, read_arguments,
+};
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::{parse_json, read_json};
+use hotcell_graph::{List, Object, Value as GraphValue};
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -287,29 +290,24 @@ struct RunServices {
 
 impl RunServices {
     /// Tells the hooks what the plugin is about to do, or what came of it: what they made of the entry `what`, if they changed it.
-    async fn tell(
+    async fn tell<const N: usize>(
         &self,
         point: HookPoint,
-        entries: Value,
+        entries: [(&str, GraphValue); N],
         what: &str,
         account: &mut Vec<(String, Usage)>,
-    ) -> Result<Option<Value>, ServiceError> {
+    ) -> Result<Option<GraphValue>, ServiceError> {
         if !self.hooks.listens(point) {
             return Ok(None);
         }
-        let mut event = json!({ "node": self.caller, "caller": self.caller });
-        if let (Some(event), Value::Object(entries)) = (event.as_object_mut(), entries) {
-            event.extend(entries);
-        }
-        let event = match parse_json(&event.to_string()) {
-            Ok(hotcell_graph::Value::Object(event)) => event,
-            _ => return Err(ServiceError::Other("the event for hooks cannot be written".to_owned())),
-        };
+        let caller = || GraphValue::from(self.caller.as_str());
+        let own = [("node", caller()), ("caller", caller())];
+        let event: Object = own.into_iter().chain(entries).map(|(key, value)| (key.into(), value)).collect();
         let (verdict, used) = self.hooks.tell(point, event, &self.budget_scope, &self.site).await;
         account.extend(used.iter().map(|(who, usage)| (who.to_owned(), usage.clone())));
         match verdict {
             HookVerdict::Proceed => Ok(None),
-            HookVerdict::Change(event) => Ok(event.get(what).map(Value::from)),
+            HookVerdict::Change(event) => Ok(event.get(what).cloned()),
             HookVerdict::Refuse(reason) => {
                 Err(ServiceError::Denied(format!("refused at `{}`: {reason}", point.name())))
             }
@@ -352,8 +350,13 @@ impl RunServices {
         }
         let told: Vec<Value> =
             messages.iter().map(|message| json!({ "role": message.role, "content": message.content })).collect();
-        let told = json!({ "model": name.to_string(), "messages": told, "tools": [] });
+        let told = [
+            ("model", name.to_string().into()),
+            ("messages", GraphValue::from(&Value::from(told))),
+            ("tools", GraphValue::List(List::default())),
+        ];
         if let Some(changed) = self.tell(HookPoint::BeforeModelCall, told, "messages", account).await? {
+            let changed = Value::from(&changed);
             let contents: Vec<&str> =
                 changed.as_array().into_iter().flatten().filter_map(|message| message["content"].as_str()).collect();
             if contents.len() != messages.len() {
@@ -383,9 +386,9 @@ impl RunServices {
         };
         self.budget_scope.spend(&used);
         account.push((name.to_string(), used));
-        let told = json!({ "reply": { "text": reply.content, "tool_calls": [] } });
+        let told = [("reply", GraphValue::from(&json!({ "text": reply.content, "tool_calls": [] })))];
         if let Some(changed) = self.tell(HookPoint::AfterModelCall, told, "reply", account).await?
-            && let Some(text) = changed["text"].as_str()
+            && let Some(text) = changed.as_object().and_then(|reply| reply.get("text")).and_then(GraphValue::as_text)
         {
             text.clone_into(&mut reply.content);
         }
@@ -423,11 +426,16 @@ impl Services for RunServices {
         };
         let plugin = found.registered.plugin.description.name.clone();
         let mut usage = Vec::new();
-        let parsed = read_json(arguments).unwrap_or_else(|_| arguments.into());
-        let told = json!({ "tool": name, "arguments": parsed });
+        let arguments = match read_arguments(&found.tool.parameters, arguments) {
+            Ok(arguments) => GraphValue::Object(arguments),
+            Err(problem) => {
+                let problem = format!("the arguments of `{name}` cannot be used: {problem}");
+                return refused(ServiceError::InvalidInput(problem));
+            }
+        };
+        let told = [("tool", name.into()), ("arguments", arguments.clone())];
         let arguments = match self.tell(HookPoint::BeforeToolCall, told, "arguments", &mut usage).await {
-            Ok(None) => arguments.to_owned(),
-            Ok(Some(changed)) => changed.to_string(),
+            Ok(changed) => changed.unwrap_or(arguments).to_json(),
             Err(error) => return ServiceReply { result: Err(error), usage },
         };
         // Boxed, because a tool may call tools.
@@ -448,14 +456,14 @@ impl Services for RunServices {
             )),
             other => ServiceError::Other(other.to_string()),
         });
-        if let Ok(text) = &result {
-            let answered = read_json(text).unwrap_or_else(|_| text.as_str().into());
-            let told = json!({ "tool": name, "result": answered });
-            match self.tell(HookPoint::AfterToolCall, told, "result", &mut usage).await {
-                Ok(None) => {}
-                Ok(Some(changed)) => result = Ok(changed.to_string()),
-                Err(error) => result = Err(error),
-            }
+        if self.hooks.listens(HookPoint::AfterToolCall)
+            && let Ok(text) = &result
+        {
+            let answered = parse_json(text).unwrap_or_else(|_| GraphValue::text(text.as_str()));
+            let told = [("tool", name.into()), ("result", answered.clone())];
+            let told = self.tell(HookPoint::AfterToolCall, told, "result", &mut usage).await;
+            // What they saw is what the plugin gets.
+            result = told.map(|changed| changed.unwrap_or(answered).to_json());
         }
         ServiceReply { result, usage }
     }

@@ -12,9 +12,11 @@ const MAX_PROBLEMS: usize = 5;
 
 /// Why something cannot be the arguments of a call.
 #[derive(Debug, Error)]
-pub(super) enum ArgumentsError {
+pub enum ArgumentsError {
+    /// No JSON
     #[error("they are not JSON: {0}")]
     NotJson(#[from] JsonError),
+    /// Another kind of value, which is named
     #[error("they have to be an object, not {0}")]
     NoObject(&'static str),
     /// What does not fit the parameters of the tool
@@ -33,7 +35,16 @@ pub(super) fn parse_arguments(arguments: &str) -> Result<Object, ArgumentsError>
 
 /// Arguments that a model wrote must be a JSON object that fits the tool's parameters.
 pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), ArgumentsError> {
-    fit(&tool.parameters, parse_arguments(arguments)?, Arguments::Checked).map(drop)
+    read_arguments(&tool.parameters, arguments).map(drop)
+}
+
+/// The arguments of a call that somebody wrote as a text, if they fit the parameters of the tool. Whoever hands them on writes them anew: of
+/// a text with a key that occurs twice, the tool could read another one than was looked at.
+///
+/// # Errors
+/// When they are no JSON object, or do not fit.
+pub fn read_arguments(parameters: &serde_json::Value, arguments: &str) -> Result<Object, ArgumentsError> {
+    fit(parameters, parse_arguments(arguments)?, Arguments::Checked)
 }
 
 /// What a tool is given of the inputs of a node, if it fits the tool's parameters.
@@ -72,6 +83,14 @@ mod tests {
     fn given(parameters: serde_json::Value, inputs: serde_json::Value, given: Arguments) -> Result<String, String> {
         let inputs = parse_arguments(&inputs.to_string()).map_err(|error| error.to_string())?;
         fit(&parameters, inputs, given).map(|object| Value::Object(object).to_json()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn of_a_key_that_occurs_twice_the_value_that_is_looked_at_is_handed_on() {
+        let parameters = json!({ "properties": { "path": { "enum": ["/tmp"] } } });
+        let read = |text: &str| read_arguments(&parameters, text).map(|read| Value::Object(read).to_json()).ok();
+        assert_eq!(read(r#"{"path":"/etc","path":"/tmp"}"#).as_deref(), Some(r#"{"path":"/tmp"}"#));
+        assert_eq!(read(r#"{"path":"/tmp","path":"/etc"}"#), None);
     }
 
     #[test]

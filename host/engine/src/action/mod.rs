@@ -2,7 +2,7 @@
 
 mod agent;
 mod answer_calls;
-mod arguments;
+pub(crate) mod arguments;
 mod ask;
 mod call;
 mod compute;

@@ -16,6 +16,24 @@ fn desk(grants: &str) -> Desk {
     desk
 }
 
+/// A tool may rely on its parameters, whoever calls it.
+#[tokio::test]
+async fn a_tool_that_a_plugin_calls_is_given_what_fits_its_parameters() {
+    let desk = Desk::new(GRAPH);
+    desk.plugin("probe", "probe", &[], json!({ "tool": ["other"] }), "tool = ['other']");
+    let parameters = json!({ "type": "object", "properties": { "text": { "enum": ["a"] } } });
+    desk.plugin_like("second", "other", &[], json!({}), "", |told| told["tools"][0]["parameters"] = parameters);
+    for (arguments, expected) in [
+        (json!({ "do": "say", "text": "a" }), "a"),
+        (json!({ "do": "say", "text": "b" }), "the arguments of `other` cannot be used: \"b\" is not"),
+        (json!("text"), "the arguments of `other` cannot be used: they have to be an object"),
+    ] {
+        let nested = json!({ "do": "tool", "tool": "other", "arguments": arguments });
+        let (_, model) = desk.run(calls("probe", nested)).await;
+        assert!(told(&model).contains(expected), "{}", told(&model));
+    }
+}
+
 #[tokio::test]
 async fn a_tool_calls_another_tool_and_both_are_on_the_bill() {
     let arguments = json!({ "do": "tool", "tool": "other", "arguments": { "do": "say", "text": "hello" } });
