@@ -335,6 +335,15 @@ impl CellError {
         }
     }
 
+    /// The error for a guest that called the one that failed: without paths of this machine, and what else only concerns the operator.
+    pub fn for_guests(&self) -> String {
+        match self {
+            Self::Directory { .. } => "a directory that was granted to it cannot be opened".to_owned(),
+            Self::Host { .. } => "hotcell itself failed in it".to_owned(),
+            other => other.without_places().to_string(),
+        }
+    }
+
     /// The same without places in the source, which are known only where somebody works on it.
     pub(crate) fn without_places(&self) -> Self {
         match self {
@@ -384,5 +393,19 @@ impl fmt::Display for CellError {
             Self::Directory { message } | Self::WrongKind { message } => f.write_str(message),
             Self::Host { message } => write!(f, "hotcell failed: {message}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CellError;
+
+    #[test]
+    fn a_guest_is_told_nothing_of_this_machine() {
+        let message = || "cannot open the directory `/home/ada/data`".to_owned();
+        for error in [CellError::Directory { message: message() }, CellError::Host { message: message() }] {
+            assert!(error.to_string().contains("/home/ada") && !error.for_guests().contains("/home"), "{error}");
+        }
+        assert_eq!(CellError::NotText { at: 3 }.for_guests(), CellError::NotText { at: 3 }.to_string());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
-use hotcell_cells::{Cell, Grants, ServiceError, ServiceReply, Services, Terms};
+use hotcell_cells::{Cell, CellError, Grants, ServiceError, ServiceReply, Services, Terms};
 use hotcell_engine::{
     CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, PortError, ToolCall, Tools, read_arguments,
 };
@@ -443,7 +443,16 @@ impl Services for RunServices {
         let called = self.tools.call_found(found, &arguments, &[], depth, called);
         let mut report = match Box::pin(called).await {
             Ok(report) => report,
-            Err(error) => return ServiceReply { result: Err(ServiceError::Unavailable(error.to_string())), usage },
+            Err(NotPrepared::Overdrawn(overdrawn)) => {
+                let problem = ServiceError::Unavailable(overdrawn.to_string());
+                return ServiceReply { result: Err(problem), usage };
+            }
+            Err(error @ (NotPrepared::Component(_) | NotPrepared::Revoked(_))) => {
+                // What is said of folders and files is for the operator.
+                tracing::warn!(target: "hotcell::plugin", plugin = self.caller, "cannot call the tool `{name}`: {error}");
+                let problem = ServiceError::Unavailable(format!("the tool `{name}` cannot be called now"));
+                return ServiceReply { result: Err(problem), usage };
+            }
         };
         self.budget_scope.spend(&report.usage);
         withholding::tell(&report.denials, &self.site);
@@ -451,10 +460,14 @@ impl Services for RunServices {
         usage.extend(report.nested);
         usage.push((plugin, report.usage));
         let mut result = report.result.map_err(|error| match error {
-            hotcell_cells::CellError::Suspended { question } => ServiceError::Denied(format!(
+            CellError::Suspended { question } => ServiceError::Denied(format!(
                 "a tool that a plugin calls cannot ask questions, and it asked: {question}"
             )),
-            other => ServiceError::Other(other.to_string()),
+            other @ (CellError::Directory { .. } | CellError::Host { .. }) => {
+                tracing::warn!(target: "hotcell::plugin", plugin = self.caller, "the tool `{name}` failed: {other}");
+                ServiceError::Other(other.for_guests())
+            }
+            other => ServiceError::Other(other.for_guests()),
         });
         if self.hooks.listens(HookPoint::AfterToolCall)
             && let Ok(text) = &result
