@@ -86,6 +86,11 @@ impl HttpNotes {
         })
     }
 
+    /// What is noted of a request. None once the recording is finished: bodies may be read for a moment longer than their call.
+    fn exchange(&mut self, number: usize) -> Option<&mut Exchange> {
+        self.exchanges.get_mut(number)
+    }
+
     fn keep(&mut self, left: usize, bytes: usize) -> bool {
         self.size += bytes;
         self.size <= left
@@ -151,7 +156,9 @@ pub(crate) async fn record<F: Future<Output = Sent>>(
         if let Ok(head) = &head {
             notes.size += head.headers.iter().map(|(name, value)| name.len() + value.0.len() + 8).sum::<usize>();
         }
-        notes.exchanges[number].gave.head = Some(head);
+        if let Some(exchange) = notes.exchange(number) {
+            exchange.gave.head = Some(head);
+        }
     });
     let (response, rest) = sent?;
     let heard = |body| Heard { inner: body, recorder, number }.boxed_unsync();
@@ -205,7 +212,9 @@ impl Body for Said {
         {
             let number = self.number;
             self.recorder.http(|notes, _| {
-                notes.exchanges[number].said.update(data);
+                if let Some(exchange) = notes.exchange(number) {
+                    exchange.said.update(data);
+                }
             });
         }
         polled
@@ -238,7 +247,7 @@ impl Body for Heard {
         self.recorder.http(|notes, left| {
             let bytes = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()).map_or(0, Bytes::len);
             let is_kept = notes.keep(left, bytes + 8);
-            let gave = &mut notes.exchanges[number].gave;
+            let Some(Exchange { gave, .. }) = notes.exchange(number) else { return };
             match frame {
                 None if matches!(gave.end, End::Open) => gave.end = End::Whole,
                 None => {}
@@ -398,7 +407,39 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Error};
+    use bytes::Bytes;
+    use hotcell_budget::Fuel;
+    use http::Request;
+    use http_body_util::BodyExt as _;
+
+    use super::{Code, Error, Recorder, record};
+    use crate::call::Terms;
+    use crate::egress::whole;
+    use crate::grants::Grants;
+    use crate::record::RecordTerms;
+    use crate::recording::{Begun, Called, Ended, Gave, Random};
+    use crate::secrets::{Secrets, Vault};
+
+    #[tokio::test]
+    async fn a_body_that_is_read_longer_than_its_call_is_recorded_is_read_on() {
+        let terms = Terms { record: Some(RecordTerms::default()), ..Terms::new("test") };
+        let vault = Vault::new(&Secrets::default(), &Grants::default(), None);
+        let called = || Called::Hook { point: "before-run".to_owned(), event: "{}".to_owned() };
+        let begun = Begun::new("digest", &terms, called).unwrap_or_else(|| panic!("it is to be recorded"));
+        let recorder = Recorder::new(begun, &terms, &terms.budget, Random::default(), &vault);
+        let mut kept = None;
+        let request = Request::new(whole(Bytes::from_static(b"body")));
+        let sent = record(recorder.clone(), request, |request| {
+            kept = Some(request.into_body());
+            async { Err(Error::HttpRequestDenied) }
+        });
+        assert!(sent.await.is_err());
+        let ended =
+            Ended { gave: Gave::Proceed, fuel: Fuel(0), gap: None, denied: Vec::new(), exhausted: None, vault: &vault };
+        assert!(recorder.finish(ended).is_some());
+        let body = kept.unwrap_or_else(|| panic!("it was sent")).collect().await;
+        assert_eq!(body.map(|body| body.to_bytes()).ok().as_deref(), Some(&b"body"[..]));
+    }
 
     #[test]
     fn errors_come_back_as_the_guest_was_told_them() {
