@@ -65,6 +65,8 @@ pub(crate) struct GuestState {
     pub(crate) disk: Disk,
     /// By the number of a handle, the granted directory with a limit of its own that it lies in.
     pub(crate) limited: HashMap<u32, usize>,
+    /// By the number of a handle, the bytes of the entries of a directory that the guest reads.
+    pub(crate) listings: HashMap<u32, usize>,
     /// How many files guests may have open together, once that was too few.
     pub(crate) open_files_exhausted: Option<u64>,
     pub(crate) state: Option<Arc<dyn StateView>>,
@@ -234,6 +236,7 @@ impl GuestState {
             root: None,
             disk: Disk::new(budget, &terms.grants),
             limited: HashMap::new(),
+            listings: HashMap::new(),
             open_files_exhausted: None,
             state: setup.state,
             config: terms.config.clone(),

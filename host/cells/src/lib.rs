@@ -58,6 +58,7 @@ mod imports;
 mod inspect;
 mod limiter;
 mod linker;
+mod listings;
 mod load_error;
 mod machine;
 mod meet;

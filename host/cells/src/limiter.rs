@@ -33,9 +33,19 @@ impl MemoryLimiter {
         self.refused
     }
 
-    /// Counts bytes that the host keeps for the guest, until the end of the call; says whether there was room.
+    /// Counts bytes that the host keeps for the guest, until they are given back or the call ends; says whether there was room.
     pub(crate) fn keep(&mut self, bytes: usize) -> bool {
         self.grow(0, bytes)
+    }
+
+    /// Gives back what was counted by [`MemoryLimiter::keep`].
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// Bytes that there is room for.
+    pub(crate) fn left(&self) -> usize {
+        self.limit.saturating_sub(self.used)
     }
 
     fn grow(&mut self, current: usize, desired: usize) -> bool {

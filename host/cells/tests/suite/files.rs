@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::support::{TestResult, WRITE, WRITE_IMPORT, cells, command, grants, load, run_with, state, terms};
-use hotcell_budget::Budget;
+use hotcell_budget::{Budget, Bytes};
 use hotcell_cells::Terms;
 
 const IMPORTS: &str = r#"
@@ -18,6 +18,7 @@ const IMPORTS: &str = r#"
     (import "wasi_snapshot_preview1" "fd_close" (func $close (param i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_link" (func $link (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_rename" (func $rename (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_readdir" (func $readdir (param i32 i32 i32 i64 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_filestat_get" (func $stat (param i32 i32 i32 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_filestat_set_times"
         (func $times (param i32 i32 i32 i32 i64 i64 i32) (result i32)))"#;
@@ -164,6 +165,30 @@ async fn attack_35_nothing_is_linked_or_moved_out_of_or_into_a_directory_for_rea
     // Between two directories that it may write to, the guest could copy as well.
     assert_eq!(run(&act("rename", 4, 5), terms).await, "00");
     assert_eq!(fs::read_to_string(other.join("new"))?, "inside");
+    Ok(())
+}
+
+/// The entries of a directory are memory of the guest as long as it reads them, and no longer. 48 is `nomem`.
+#[tokio::test]
+async fn entries_of_a_directory_are_memory_of_the_guest() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    for number in 0..1_000 {
+        fs::write(folder.path().join(format!("{number:0>250}")), "")?;
+    }
+    // All entries are read anew each time: 300 times, that would be more than a call may have.
+    let start = "(local $left i32) (local $error i32)
+        (local.set $left (i32.const 300))
+        (loop $next
+            (local.set $error
+                (call $readdir (i32.const 3) (i32.const 20000) (i32.const 4096) (i64.const 0) (i32.const 80)))
+            (if (local.get $error) (then (call $say (local.get $error)) (return)))
+            (br_if $next (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+        (call $say (i32.const 0))";
+    for (memory, expected) in [(Bytes::mib(64), "00"), (Bytes::kib(384), "48")] {
+        let mut terms = granted(&[(folder.path(), "/data", "read")]);
+        (terms.budget.memory, terms.budget.wall_clock) = (memory, Duration::from_secs(60));
+        assert_eq!(run(&guest(&[], start), terms).await, expected);
+    }
     Ok(())
 }
 
