@@ -334,8 +334,14 @@ impl Cells {
     /// The compiled component of `digest`: from the cache, or compiled from `source`.
     fn component(&self, name: &str, digest: &str, source: Source<'_>) -> Result<Component, LoadError> {
         let key = cache::key(digest, &self.shared.compatibility);
-        let cache = self.shared.cache.as_ref();
-        if let Some(component) = cache.and_then(|cache| cache.find(&key)).and_then(|found| self.map(&found).ok()) {
+        let cached =
+            || self.shared.cache.as_ref().and_then(|cache| cache.find(&key)).and_then(|found| self.map(&found).ok());
+        if let Some(component) = cached() {
+            return Ok(component);
+        }
+        let _place = compile::place();
+        // Whoever was waited for may have compiled the same.
+        if let Some(component) = cached() {
             return Ok(component);
         }
         cost::check(source.bytes()).map_err(|error| LoadError::Inspect { name: name.to_owned(), error })?;

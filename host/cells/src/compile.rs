@@ -5,6 +5,8 @@
 //! they take too much. Other programs compile in the process that asks; there, and before every compilation, only what the
 //! structure of a component shows to be dear is refused.
 
+mod places;
+
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use wasi_preview1_component_adapter_provider::{
 };
 use wasmtime::Engine;
 
+use self::places::{Place, Places};
 use crate::engine;
 use crate::text::one_line;
 
@@ -41,6 +44,11 @@ const MAX_PROBLEM: usize = 500;
 /// Exit codes of a compilation that refuses.
 const REFUSED: i32 = 3;
 const OTHER_ENGINE: i32 = 4;
+
+/// The compilations of this process
+static PLACES: Places = Places::new();
+/// Compilations at once, however few processors there are: a large one keeps a small one waiting no longer than it has to.
+const LEAST_PLACES: usize = 2;
 
 /// How this program is started to compile, and what it is given first; none where it has not said that it can.
 static PROGRAM: OnceLock<(PathBuf, Vec<OsString>)> = OnceLock::new();
@@ -123,6 +131,12 @@ impl<'a> Source<'a> {
             Self::Component(bytes) | Self::Preview1Command(bytes) => bytes,
         }
     }
+}
+
+/// Waits until few enough others compile.
+pub(crate) fn place() -> Place<'static> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    PLACES.take((processors / MAX_THREADS).max(LEAST_PLACES))
 }
 
 /// Compiles for `engine`, whose artefacts are told apart by `compatibility`. An error is one line.
