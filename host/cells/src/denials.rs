@@ -46,7 +46,9 @@ impl Denials {
         let denial = Denial { held_back, unasked, ..Denial::new(&*self.plugin, capability) }.map_texts(kept);
         let mut noted = self.noted();
         noted.latest = Some(denial.capability.clone());
-        if noted.list.len() < MAX_DENIALS && !noted.list.contains(&denial) {
+        // What was held back from a call is told in any case: a run that was forked goes no further there.
+        let most = if held_back { 2 * MAX_DENIALS } else { MAX_DENIALS };
+        if noted.list.len() < most && !noted.list.contains(&denial) {
             noted.list.push(denial);
         }
     }
@@ -68,4 +70,27 @@ impl Denials {
 /// A text of a guest's as it is kept. Of one that is too long there is no part, which could be that of a secret.
 fn kept(text: String) -> String {
     if text.len() > MAX_TEXT { format!("({} bytes)", text.len()) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Denials, MAX_DENIALS};
+    use crate::call::Terms;
+    use crate::grants::Grants;
+    use crate::policy::Capability;
+
+    #[test]
+    fn no_number_of_denials_hides_what_was_held_back() {
+        let held_back = Arc::new(Grants { llm: true, ..Grants::default() });
+        let denials = Denials::of(&Terms { held_back, ..Terms::new("test") });
+        for number in 0..100 {
+            denials.add(Capability::Tool { name: number.to_string() });
+        }
+        denials.add(Capability::Model);
+        let told = denials.take();
+        assert_eq!(told.len(), MAX_DENIALS + 1);
+        assert!(told.iter().any(|denial| denial.held_back && denial.capability == Capability::Model));
+    }
 }
