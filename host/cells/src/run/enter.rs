@@ -66,8 +66,8 @@ impl Answer {
             Self::Text(text) => Self::Text(change(text)),
             Self::Outcome(outcome) => Self::Outcome(NodeOutcome {
                 outputs: change(outcome.outputs),
-                branch: outcome.branch,
-                metadata: outcome.metadata.into_iter().map(|(name, value)| (name, change(value))).collect(),
+                branch: outcome.branch.map(&change),
+                metadata: outcome.metadata.into_iter().map(|(name, value)| (change(name), change(value))).collect(),
             }),
             Self::Verdict(Verdict::Change(text)) => Self::Verdict(Verdict::Change(change(text))),
             Self::Verdict(Verdict::Refuse(text)) => Self::Verdict(Verdict::Refuse(change(text))),

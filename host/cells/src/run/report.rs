@@ -123,7 +123,7 @@ fn scrubbed(error: CellError, vault: &Vault) -> CellError {
             CellError::Trap { message: scrub(message), backtrace, stderr: scrub(stderr) }
         }
         CellError::Guest { kind, message, metadata } => {
-            let metadata = metadata.into_iter().map(|(name, value)| (name, scrub(value))).collect();
+            let metadata = metadata.into_iter().map(|(name, value)| (scrub(name), scrub(value))).collect();
             CellError::Guest { kind, message: scrub(message), metadata }
         }
         CellError::Suspended { question } => CellError::Suspended { question: scrub(question) },

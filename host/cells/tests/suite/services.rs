@@ -135,6 +135,28 @@ async fn of_names_that_nobody_can_grant_their_length_is_kept() {
     assert_eq!(denials(&report), ["tool = [\"(2000000 bytes)\"]"]);
 }
 
+/// The value is what the tool is given, and it gives it back as the name of a fact.
+#[tokio::test]
+async fn attack_31_55_no_value_of_a_secret_is_the_name_of_a_fact() {
+    let tool = tools(
+        "",
+        "(func $call (param i32 i32 i32 i32) (result i32)
+            (drop (call $fail (i32.const 1024) (i32.const 2)))
+            (i32.store (i32.const 32) (i32.const 2000)) (i32.store (i32.const 36) (i32.const 1))
+            (i32.store (i32.const 2000) (local.get 2)) (i32.store (i32.const 2004) (local.get 3))
+            (i32.store (i32.const 2008) (i32.const 1024)) (i32.store (i32.const 2012) (i32.const 2))
+            (i32.const 16))",
+    );
+    let terms = Terms {
+        grants: grants("secret = [{ name = 'KEY', servers = ['https://x.org'] }]"),
+        secrets: Secrets::new([("KEY".to_owned(), r#"{"k":1}"#.to_owned())]),
+        ..terms(Budget::default())
+    };
+    let report = call(&cells(), &tool, terms).await;
+    let CellError::Guest { metadata, .. } = error(&report) else { panic!("{report:?}") };
+    assert_eq!(metadata[..], [("(secret KEY)".to_owned(), "{}".to_owned())]);
+}
+
 /// A plugin that calls itself through the host, as deep as it may.
 #[tokio::test]
 async fn attack_12_plugins_that_call_each_other_end_at_the_depth_limit() {
