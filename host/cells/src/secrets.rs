@@ -2,16 +2,21 @@
 //! grant of the secret names, and taken out of whatever comes back or is said about the call.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use aho_corasick::AhoCorasick;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
 use crate::clock::Repeatable;
 use crate::grants::Grants;
 use crate::reflected::Forms;
+
+/// Digits of the number of a secret.
+const MAX_DIGITS: usize = 9;
 
 /// Values of secrets by name. They are never shown, not even in debug output.
 #[derive(Clone, Default)]
@@ -100,7 +105,12 @@ impl Vault {
     }
 
     fn text(&self, index: usize) -> String {
-        format!("hotcell-secret-{:016x}-{index}-", self.nonce)
+        format!("{}{index}-", self.begin())
+    }
+
+    /// How the placeholders of this call begin.
+    fn begin(&self) -> String {
+        format!("hotcell-secret-{:016x}-", self.nonce)
     }
 
     fn issued(&self) -> MutexGuard<'_, Vec<String>> {
@@ -114,9 +124,9 @@ impl Vault {
 
     /// The secrets whose placeholder occurs in `text`.
     pub(crate) fn mentioned(&self, text: &[u8]) -> Vec<String> {
-        let occurs = |placeholder: String| find(text, placeholder.as_bytes()).is_some();
+        let found: BTreeSet<usize> = self.placeholders_in(text).into_iter().map(|(_, index)| index).collect();
         let issued = self.issued();
-        issued.iter().enumerate().filter(|(index, _)| occurs(self.text(*index))).map(|(_, name)| name.clone()).collect()
+        found.into_iter().filter_map(|index| issued.get(index).cloned()).collect()
     }
 
     /// `text` with the values of those `allowed` in the place of their placeholders, written so that they fit; none if that has
@@ -128,19 +138,34 @@ impl Vault {
         encode: fn(&str) -> Cow<'_, str>,
         limit: u64,
     ) -> Option<Vec<u8>> {
-        let mut filled = text.to_vec();
-        for (index, name) in self.issued().iter().enumerate() {
-            if let (true, Some(value)) = (allowed.contains(name), self.values.get(name)) {
-                let (placeholder, value) = (self.text(index), encode(value));
-                let grown = value.len().saturating_sub(placeholder.len());
-                let length = filled.len().saturating_add(grown.saturating_mul(count(&filled, placeholder.as_bytes())));
-                if length as u64 > limit {
-                    return None;
-                }
-                filled = replace(&filled, placeholder.as_bytes(), value.as_bytes());
+        let issued = self.issued();
+        let value = |name: &String| Some(encode(self.values.get(name).filter(|_| allowed.contains(name))?));
+        let values: Vec<Option<Cow<'_, str>>> = issued.iter().map(value).collect();
+        let (mut filled, mut rest) = (Vec::with_capacity(text.len()), 0);
+        for (place, index) in self.placeholders_in(text) {
+            let Some(Some(value)) = values.get(index) else { continue };
+            filled.extend_from_slice(&text[rest..place.start]);
+            filled.extend_from_slice(value.as_bytes());
+            rest = place.end;
+            if (filled.len() + text.len() - rest) as u64 > limit {
+                return None;
             }
         }
+        filled.extend_from_slice(&text[rest..]);
         Some(filled)
+    }
+
+    /// Where placeholders stand, each with the number of its secret. The text is gone through once, however many secrets there are.
+    fn placeholders_in(&self, text: &[u8]) -> Vec<(Range<usize>, usize)> {
+        let Ok(begin) = AhoCorasick::new([self.begin()]) else { return Vec::new() };
+        let placeholder = |found: aho_corasick::Match| {
+            let rest = &text[found.end()..];
+            let digits = rest.iter().take(MAX_DIGITS).take_while(|byte| byte.is_ascii_digit()).count();
+            let index: usize = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+            let end = format!("{index}-");
+            rest.starts_with(end.as_bytes()).then(|| (found.start()..found.end() + end.len(), index))
+        };
+        begin.find_iter(text).filter_map(placeholder).collect()
     }
 
     /// The secrets that have a value.
@@ -189,32 +214,6 @@ impl Vault {
 /// What stands where the value of a secret was.
 fn shown(name: &str) -> String {
     format!("(secret {name})")
-}
-
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).position(|window| window == part)
-}
-
-fn count(text: &[u8], part: &[u8]) -> usize {
-    let mut rest = text;
-    let mut found = 0;
-    while let Some(at) = find(rest, part) {
-        found += 1;
-        rest = &rest[at + part.len()..];
-    }
-    found
-}
-
-fn replace(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = find(rest, part) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(by);
-        rest = &rest[at + part.len()..];
-    }
-    out.extend_from_slice(rest);
-    out
 }
 
 /// How a value is written inside a JSON string.
@@ -269,6 +268,20 @@ mod tests {
         assert_eq!(vault.scrub("x s3\"cr et y".to_owned()), "x (secret KEY) y");
         assert_eq!(vault.scrub(r#"{"k":"s3\"cr et"}"#.to_owned()), r#"{"k":"(secret KEY)"}"#);
         assert_eq!(vault.scrub("k=s3%22cr+et&l".to_owned()), "k=(secret KEY)&l");
+    }
+
+    #[test]
+    fn what_is_nearly_a_placeholder_stays_as_it_is() {
+        let vault = vault();
+        let Some(placeholder) = vault.placeholder("KEY") else { panic!("it is granted") };
+        let begin = placeholder.strip_suffix("0-").unwrap_or_else(|| panic!("`{placeholder}` is the first"));
+        for nearly in ["", "-", "0", "00-", "1-", "+0-", "18446744073709551616-", "0\u{e9}-"] {
+            let text = format!("{begin}{nearly}");
+            assert!(vault.mentioned(text.as_bytes()).is_empty(), "{text}");
+            let both = format!("{text} {placeholder}");
+            let filled = vault.fill(both.as_bytes(), &["KEY".to_owned()], as_is, 1000).unwrap_or_default();
+            assert_eq!(String::from_utf8_lossy(&filled), format!("{text} s3\"cr et"));
+        }
     }
 
     #[test]
