@@ -120,6 +120,12 @@ impl Cache {
         Ok(cache)
     }
 
+    /// Whether whoever may write into `directory` may write into this, too, by its path or by that of a directory around it.
+    pub(crate) fn is_reached_from(&self, directory: &Path) -> bool {
+        let (Ok(own), Ok(other)) = (self.directory.canonicalize(), directory.canonicalize()) else { return false };
+        own.starts_with(&other) || other.starts_with(&own)
+    }
+
     /// Removes what was not used for long, and then what was used the longest time ago until no more than `most` bytes are left.
     /// Whoever has an entry mapped keeps it; whoever wants it again compiles it again.
     fn prune(&self, most: u64, now: SystemTime) {

@@ -108,7 +108,7 @@ pub(crate) struct Shared {
     pub(crate) ceiling: Budget,
     linker: Linker<GuestState>,
     compatibility: String,
-    cache: Option<Cache>,
+    pub(crate) cache: Option<Cache>,
     compilation: CompileLimits,
     on_compile: Option<CompileListener>,
     loaded: Mutex<HashMap<String, Weak<Loaded>>>,

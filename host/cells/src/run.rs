@@ -25,6 +25,7 @@ use crate::call::{
 use crate::cells::{Cell, Cells};
 use crate::contract::{GuestCallback, GuestRequest};
 use crate::entries::ScriptEntry;
+use crate::grants::{Access, DirectoryGrant};
 use crate::guest::{GuestSetup, GuestState, Taping};
 use crate::recording::{Begun, Called, Player};
 use crate::room::Place;
@@ -245,6 +246,9 @@ impl Cells {
         budget: &Budget,
         enter: Enter,
     ) -> Report<Answer> {
+        if let Err(error) = self.check_directories(terms) {
+            return Report::refused(error);
+        }
         // A call that is executed again works for nobody that waits.
         let depth = if matches!(setup.taping, Taping::Play(_)) { 0 } else { terms.depth };
         let _permit = match self.permit(depth, budget.memory).await {
@@ -269,6 +273,23 @@ impl Cells {
             guarded(deadline, work).await
         };
         report(store, outcome, budget, started)
+    }
+
+    /// No guest writes where compiled cells are kept: they are machine code, and what lies there is run outside of any cell.
+    fn check_directories(&self, terms: &Terms) -> Result<(), CellError> {
+        let Some(cache) = &self.shared.cache else { return Ok(()) };
+        let writable = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;
+        match terms.grants.fs.iter().filter(writable).find(|grant| cache.is_reached_from(&grant.host)) {
+            None => Ok(()),
+            Some(grant) => Err(CellError::Directory {
+                message: format!(
+                    "the directory `{}` is granted to `{}` for writing, and compiled cells are kept there, which are machine \
+                     code; grant another directory, or this one for reading only",
+                    grant.host.display(),
+                    terms.plugin
+                ),
+            }),
+        }
     }
 
     /// A place among the calls that run at once. A call that other calls wait for does not wait itself: where

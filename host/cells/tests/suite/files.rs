@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::{TestResult, WRITE, WRITE_IMPORT, cells, command, grants, load, run_with, state, terms};
+use crate::support::{
+    TestResult, WRITE, WRITE_IMPORT, cells, cells_with, command, grants, load, run_with, state, terms,
+};
 use hotcell_budget::{Budget, Bytes};
-use hotcell_cells::Terms;
+use hotcell_cells::{CellsOptions, Terms};
 
 const IMPORTS: &str = r#"
     (import "wasi_snapshot_preview1" "path_open"
@@ -165,6 +167,29 @@ async fn attack_35_nothing_is_linked_or_moved_out_of_or_into_a_directory_for_rea
     // Between two directories that it may write to, the guest could copy as well.
     assert_eq!(run(&act("rename", 4, 5), terms).await, "00");
     assert_eq!(fs::read_to_string(other.join("new"))?, "inside");
+    Ok(())
+}
+
+/// Compiled cells are machine code: whoever writes them is out of every cell.
+#[tokio::test]
+async fn attack_66_no_guest_writes_where_compiled_cells_are_kept() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let cache = folder.path().join("cache/cells");
+    let cells = cells_with(CellsOptions { cache_dir: Some(cache.clone()), ..CellsOptions::default() });
+    fs::create_dir(folder.path().join("other"))?;
+    let cell = load(&cells, &guest(&[], "(call $say (i32.const 0))"));
+    for (directory, access, expected) in [
+        (folder.path().to_owned(), "read-write", false),
+        (cache, "read-write", false),
+        (folder.path().to_owned(), "read", true),
+        (folder.path().join("other"), "read-write", true),
+    ] {
+        let report = run_with(&cells, &cell, state([]), granted(&[(directory.as_path(), "/data", access)])).await;
+        match report.result {
+            Ok(said) => assert!(expected && said == "00", "{access} {}", directory.display()),
+            Err(error) => assert!(!expected && error.to_string().contains("compiled cells are kept"), "{error}"),
+        }
+    }
     Ok(())
 }
 
