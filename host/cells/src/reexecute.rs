@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_budget::{Budget, Fuel};
+use hotcell_budget::{Budget, Bytes, Fuel};
 
 use crate::call::{CellError, ConnectorCall, HookCall, NodeCall, Report, ScriptCall, StateView, Terms, ToolCall};
 use crate::cells::{Cell, Cells};
 use crate::grants::Grants;
+use crate::machine;
 use crate::recording::{Called, Gave, Player, Recording};
 
 /// How much longer than when it was recorded a call may take: the machine may be slower, and a call that hangs has to end.
@@ -43,7 +44,7 @@ impl Cells {
             grants: Arc::new(Grants { fs: Vec::new(), ..recording.grants.clone() }),
             env: recording.env.clone(),
             config: Arc::new(recording.config.clone()),
-            budget: Budget { wall_clock: patience, ..recording.budget.clone() },
+            budget: Budget { wall_clock: patience, ..recording.budget.clamp(&ceiling()) },
             depth: recording.depth,
             ..Terms::new(recording.plugin.clone())
         };
@@ -67,6 +68,22 @@ impl Cells {
     }
 }
 
+/// What a call may take however its recording says that it might: the memory that calls have here, and parts of it of what the host keeps.
+fn ceiling() -> Budget {
+    let memory = machine::of_this_machine();
+    let part = Bytes(memory.0 / 16);
+    Budget {
+        memory,
+        transfer: part,
+        output: part,
+        error_bytes: part,
+        http_bytes: part,
+        log_lines: 16_384,
+        log_line_bytes: Bytes(part.0 / 16_384),
+        ..Budget::unlimited()
+    }
+}
+
 fn summary<T: Into<Gave> + Clone>(report: Report<T>) -> Reexecuted {
     let wanted = match &report.result {
         Err(CellError::NotRecorded { wanted }) => Some(wanted.clone()),
@@ -85,5 +102,24 @@ impl StateView for RecordedState {
 
     fn all(&self) -> Arc<str> {
         self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_budget::Budget;
+
+    use super::ceiling;
+
+    #[test]
+    fn nothing_that_the_host_keeps_of_a_call_is_without_end() {
+        let most = Budget::unlimited().clamp(&ceiling());
+        let lines = u64::from(most.log_lines).saturating_mul(most.log_line_bytes.0);
+        let kept = [most.transfer.0, most.output.0, most.error_bytes.0, most.http_bytes.0, lines];
+        assert!(kept.iter().sum::<u64>() <= most.memory.0, "{most:?}");
+        // What calls may take if nothing is said, they may take again.
+        for usual in [Budget::default(), Budget::interpreter()] {
+            assert_eq!(usual.clamp(&ceiling()), usual);
+        }
     }
 }
