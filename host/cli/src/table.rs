@@ -1,5 +1,7 @@
 //! Tables of plain text: columns as wide as what stands in them, two blanks between, no lines.
 
+use crate::untrusted::cell;
+
 /// A table; a column is aligned to the right if its heading says so.
 pub(crate) struct Table {
     headings: Vec<(&'static str, Align)>,
@@ -17,9 +19,10 @@ impl Table {
         Table { headings: headings.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// Adds a row; it has as many cells as there are headings. Cells may be painted.
+    /// Adds a row; it has as many cells as there are headings. Cells may be painted. Whoever wrote what stands in one, it begins no
+    /// row of its own.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|text| cell(&text)).collect());
     }
 
     /// Shortens the cells of the widest columns that are aligned to the left, so that no line is wider than `width`.
@@ -97,6 +100,13 @@ mod tests {
         let expected =
             ["  NAME       SIZE", "  a            12", "  漢字漢字  12345", "  \u{1b}[2mab\u{1b}[0m            1"];
         assert_eq!(table.lines(2, str::to_owned), expected);
+    }
+
+    #[test]
+    fn no_name_begins_a_row_of_its_own() {
+        let mut table = Table::new([("NODE", Align::Left), ("TO", Align::Left)]);
+        table.row(["a\nend".into(), "b\r\n9  c".into()]);
+        assert_eq!(table.lines(0, str::to_owned), ["NODE    TO", "a\\nend  b\\r\\n9  c"]);
     }
 
     #[test]

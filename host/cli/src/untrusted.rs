@@ -5,6 +5,8 @@ use hotcell_visible::is_hidden;
 
 /// What terminal commands begin with.
 const ESCAPE: char = '\u{1b}';
+/// What ends all colours.
+const ENDS: [&str; 2] = ["\u{1b}[0m", "\u{1b}[m"];
 
 /// The text on one line, at most `limit` characters; what is cut off is counted.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
@@ -51,28 +53,46 @@ pub(crate) fn capped(text: &str, limit: usize) -> String {
 /// The text as it may reach a terminal: with its line ends and tabs, and with the colours that hotcell itself uses. All that is
 /// printed for people goes through this, so that a name nobody thought of can move no cursor and hide no line.
 pub(crate) fn printable(text: &str) -> String {
+    coloured(text, lines)
+}
+
+/// The same on one line: what stands in a row of a table, which may be painted and begins no row of its own.
+pub(crate) fn cell(text: &str) -> String {
+    coloured(text, |text| one_line(text, usize::MAX))
+}
+
+/// The text with the colours that hotcell itself uses, ended where the text does not end them, and everything between them as `plain`
+/// shows it.
+fn coloured(text: &str, plain: impl Fn(&str) -> String) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
+    let mut is_painted = false;
     while let Some(start) = rest.find(ESCAPE) {
-        shown.push_str(&lines(&rest[..start]));
+        shown.push_str(&plain(&rest[..start]));
         let (sequence, after) = rest[start..].split_at(colour_at(&rest[start..]).unwrap_or(ESCAPE.len_utf8()));
         if sequence.len() > ESCAPE.len_utf8() {
-            shown.push_str(sequence)
+            is_painted = !ENDS.contains(&sequence);
+            shown.push_str(sequence);
         } else {
-            shown.push_str(&lines(sequence))
+            shown.push_str(&plain(sequence));
         }
         rest = after;
     }
-    shown.push_str(&lines(rest));
+    shown.push_str(&plain(rest));
+    if is_painted {
+        // A name that begins a colour would go on with it in everything that is printed afterwards.
+        shown.push_str(ENDS[0]);
+    }
     shown
 }
 
-/// The length of a sequence that sets a colour, if the text begins with one.
+/// The length of a sequence that sets a colour, if the text begins with one. Black, white and grey are not among them: a name that is
+/// written in the colour of the background is not seen.
 fn colour_at(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let end = rest.find(|character: char| !character.is_ascii_digit() && character != ';')?;
     let known = |number: &str| {
-        matches!(number.parse::<u8>(), Ok(0..=3 | 22 | 23 | 30..=37 | 39 | 90..=97)) || number.is_empty()
+        matches!(number.parse::<u8>(), Ok(0..=3 | 22 | 23 | 31..=36 | 39 | 91..=96)) || number.is_empty()
     };
     (rest[end..].starts_with('m') && rest[..end].split(';').all(known)).then_some(end + 3)
 }
@@ -128,9 +148,21 @@ mod tests {
             ("\u{1b}]52;c;aGk=\u{7}", "\\u{1b}]52;c;aGk=\\u{7}"),
             ("\u{9b}31m\u{202e}x\r\n\ty\u{1b}", "\\u{9b}31m\\u{202e}x\n\ty\\u{1b}"),
             ("\u{1b}[38;5;1mx", "\\u{1b}[38;5;1mx"),
+            ("a\u{1b}[30mb\u{1b}[97mc\u{1b}[90md", "a\\u{1b}[30mb\\u{1b}[97mc\\u{1b}[90md"),
         ] {
             assert_eq!(printable(given), expected);
         }
+    }
+
+    #[test]
+    fn a_colour_that_nobody_ends_ends_with_its_text() {
+        assert_eq!(printable("a\u{1b}[31mb"), "a\u{1b}[31mb\u{1b}[0m");
+        assert_eq!(printable("\u{1b}[31ma\u{1b}[0mb\u{1b}[1;32m"), "\u{1b}[31ma\u{1b}[0mb\u{1b}[1;32m\u{1b}[0m");
+    }
+
+    #[test]
+    fn what_stands_in_a_row_begins_no_row() {
+        assert_eq!(cell("\u{1b}[2ma\nb\tc\u{1b}[0m\u{1b}[2J"), "\u{1b}[2ma\\nb\\tc\u{1b}[0m\\u{1b}[2J");
     }
 
     #[test]
