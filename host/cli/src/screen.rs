@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::arguments::ColourWhen;
-use crate::untrusted::printable;
+use crate::untrusted::{self, printable};
 use crate::when::exact;
 
 /// Standard error.
@@ -191,13 +191,30 @@ pub(crate) fn coloured(when: ColourWhen, stream: &impl anstream::stream::RawStre
     }
 }
 
-/// Writes a JSON object as one line: control characters are escaped in it.
+/// Writes a JSON object as one line, in which nothing steers a terminal: somebody may be looking at it.
 pub(crate) fn json_line(object: &Value) {
     // Nobody is left to be told that standard error is gone.
-    let _ = io::stderr().lock().write_all(format!("{object}\n").as_bytes());
+    let _ = io::stderr().lock().write_all(as_line(object).as_bytes());
+}
+
+fn as_line(object: &Value) -> String {
+    format!("{}\n", untrusted::json_line(&object.to_string()))
 }
 
 fn write(line: &str) {
     // Nobody is left to tell when standard error is gone.
     let _ = writeln!(io::stderr().lock(), "{}", printable(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_json_steers_no_terminal() {
+        let record = json!({ "message": "a\u{9b}2Jb\u{202e}c\u{1b}]0;x\u{7}" });
+        let line = as_line(&record);
+        assert!(!line.trim_end().chars().any(hotcell_visible::is_hidden) && line.ends_with('\n'), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), record);
+    }
 }

@@ -268,4 +268,9 @@ nodes:
     let told = desk.told(&["run", "."]);
     let done = told.lines().filter(|line| line.starts_with("▸ graph done")).count();
     assert_eq!((done, told.lines().any(|line| line.starts_with("error:"))), (1, false), "{told}");
+    for further in [&[][..], &["--entries"]] {
+        let shown = desk.told(&[&["runs", "show", desk.only_run().as_str()], further].concat());
+        let forged = shown.lines().filter(|line| line.starts_with("▸ graph done") || line.starts_with("error: c"));
+        assert_eq!((shown.starts_with("exit code: 0"), forged.count()), (true, 0), "{shown}");
+    }
 }
