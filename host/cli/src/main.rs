@@ -25,7 +25,8 @@ use std::sync::Arc;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::arguments::{Arguments, Command, LogFormat};
+use crate::arguments::{Arguments, ColourWhen, Command, LogFormat};
+use crate::exit::Exit;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
@@ -47,10 +48,10 @@ fn main() -> ExitCode {
                     let _ = help.print();
                     ExitCode::SUCCESS
                 }
-                _ => error.exit(),
+                _ => refuse(&error),
             };
         }
-        Err(error) => error.exit(),
+        Err(error) => return refuse(&error),
     };
     let screen = Arc::new(Screen::new(arguments.global.color));
     match &arguments.command {
@@ -67,4 +68,17 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Says what is wrong with the command line, or prints what it asks for. A shell makes words of the names of files, and clap shows words as
+/// they are.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let screen = Screen::new(ColourWhen::Auto);
+    let rendered = error.render();
+    let said = if screen.colour() { rendered.ansi().to_string() } else { rendered.to_string() };
+    screen.line(said.trim_end());
+    Exit::Refused.into()
 }

@@ -92,7 +92,7 @@ fn colour_at(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let end = rest.find(|character: char| !character.is_ascii_digit() && character != ';')?;
     let known = |number: &str| {
-        matches!(number.parse::<u8>(), Ok(0..=3 | 22 | 23 | 31..=36 | 39 | 91..=96)) || number.is_empty()
+        matches!(number.parse::<u8>(), Ok(0..=4 | 22..=24 | 31..=36 | 39 | 91..=96)) || number.is_empty()
     };
     (rest[end..].starts_with('m') && rest[..end].split(';').all(known)).then_some(end + 3)
 }

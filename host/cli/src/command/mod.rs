@@ -173,13 +173,13 @@ impl Context {
         loaded
     }
 
-    /// Asks whether something is meant; anything but a yes refuses the command.
+    /// Asks whether something is meant; anything but a yes refuses the command. Names in the question are those of others.
     fn confirm(&self, question: &str) -> Result<(), Failure> {
         if !self.screen.is_terminal() || !io::stdin().is_terminal() {
             return Err(Failure::refused("confirmation needs a terminal").help("pass `--yes` to confirm"));
         }
         let answered = dialoguer::Input::<String>::new()
-            .with_prompt(format!("{question} [y/N]"))
+            .with_prompt(format!("{} [y/N]", one_line(question, usize::MAX)))
             .allow_empty(true)
             .report(false)
             .interact_text()

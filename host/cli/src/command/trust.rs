@@ -9,7 +9,7 @@ use crate::untrusted::{lines, one_line};
 
 pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Failure> {
     let host = context.host(HostArguments { without_runs: true, ..HostArguments::default() })?;
-    let shown = arguments.folder.display();
+    let shown = one_line(&arguments.folder.to_string_lossy(), usize::MAX);
     if arguments.forget {
         host.trust().forget(&arguments.folder).map_err(|error| Failure::failed(error.to_string()))?;
         print(&format!("the `{SETTINGS_FILE}` of `{shown}` is no longer trusted and grants nothing"))?;

@@ -274,3 +274,27 @@ nodes:
         assert_eq!((shown.starts_with("exit code: 0"), forged.count()), (true, 0), "{shown}");
     }
 }
+
+/// `hotcell check *` in a folder of somebody else's: the shell makes an option of a name that begins like one.
+#[test]
+fn a_word_that_is_no_option_steers_no_terminal() {
+    let desk = Desk::new();
+    let talk = Talk::start(&desk, &["check", "--\u{1b}[2Jx\u{9b}1A\u{202e}"]);
+    talk.wait_for("For more information");
+    let (code, _, seen) = talk.end();
+    assert_eq!(code, Some(2), "{seen}");
+    let steers = ["\u{1b}[2J", "\u{9b}", "\u{202e}"].iter().any(|sequence| seen.contains(sequence));
+    assert!(seen.contains("\\u{202e}") && !steers, "{seen}");
+}
+
+#[test]
+fn the_name_of_a_folder_steers_no_question_about_it() {
+    let desk = Desk::new();
+    desk.write("a\u{1b}[2Jb/hotcell.toml", "[grants.'x.py']\nkv = true\n");
+    let mut talk = Talk::start(&desk, &["trust", "a\u{1b}[2Jb"]);
+    talk.wait_for("[y/N]");
+    talk.press("n\r");
+    let (code, _, seen) = talk.end();
+    assert_eq!(code, Some(2), "{seen}");
+    assert!(seen.contains("Trust `a\\u{1b}[2Jb` in") && !seen.contains("\u{1b}[2Jb"), "{seen}");
+}
