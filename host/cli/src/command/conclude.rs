@@ -135,15 +135,18 @@ impl Conclusion<'_> {
         for question in questions {
             // What is granted is for whoever reads this to say.
             let first = question.options.first().filter(|_| question.denial.is_none());
+            // A command line would take it for an option of its own.
+            let first = first.filter(|option| !option.starts_with('-'));
             let answer = first.map_or("'...'".into(), |option| quoted(option));
-            let which = if questions.len() > 1 { format!(" --question {}", question.id) } else { String::new() };
+            let which =
+                if questions.len() > 1 { format!("--question {} ", quoted(&question.id)) } else { String::new() };
             let resume = if questions.len() > 1 { "" } else { " --resume" };
-            let command = self.context.runs_command(&format!("answer {run}{which} {answer}{resume}"));
+            let command = self.context.runs_command("answer", run.as_str(), &format!("{which}{answer}{resume}"));
             screen.line(&format!("  {}", screen.paint(STRONG, &command)));
         }
         if questions.len() > 1 {
             screen.line("then resume it with");
-            let command = self.context.runs_command(&format!("resume {run}"));
+            let command = self.context.runs_command("resume", run.as_str(), "");
             screen.line(&format!("  {}", screen.paint(STRONG, &command)));
         }
     }
@@ -155,7 +158,7 @@ impl Conclusion<'_> {
             return;
         }
         screen.line(&format!("run {} {what}; everything committed is kept. Resume it with", report.run));
-        let command = self.context.runs_command(&format!("resume {}", report.run));
+        let command = self.context.runs_command("resume", report.run.as_str(), "");
         screen.line(&format!("  {}", screen.paint(STRONG, &command)));
     }
 }

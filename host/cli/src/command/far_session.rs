@@ -100,7 +100,7 @@ impl<'a> FarSession<'a> {
             if self.arguments.json {
                 events::line(&events::result(json!({ "run": run, "status": "running" }), Exit::Interrupted))?;
             }
-            let command = self.context.runs_command(&format!("watch {run}"));
+            let command = self.context.runs_command("watch", run, "");
             self.context.screen.line(&format!("run {run} continues on the server; follow it with"));
             self.context.screen.line(&format!("  {command}"));
             return Ok(Exit::Interrupted);

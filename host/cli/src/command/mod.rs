@@ -195,8 +195,10 @@ impl Context {
         self.server.is_some() || self.global.journal.as_deref() != Some(Path::new("memory"))
     }
 
-    /// A `hotcell runs` command line for the same journal or server, to be shown to the person.
-    fn runs_command(&self, rest: &str) -> String {
+    /// A `hotcell runs` command line about a run of the same journal or server, to be shown to the person, who may copy it: the name of the
+    /// run is whatever the journal or the server says. `rest` is as a shell reads it.
+    fn runs_command(&self, what: &str, run: &str, rest: &str) -> String {
+        let rest = format!("{what} {}{}{rest}", quoted(run), if rest.is_empty() { "" } else { " " });
         if let Some(server) = &self.server {
             return format!("hotcell runs {rest} --server {}", quoted(server));
         }
@@ -258,7 +260,8 @@ fn write_out(text: &str) -> Result<(), Failure> {
 /// A word as a POSIX shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=@%+,".contains(character);
-    if !word.is_empty() && word.chars().all(plain) {
+    // Zsh reads a word that begins with `=` as the path of a command.
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
@@ -372,8 +375,15 @@ mod tests {
 
     #[test]
     fn words_are_quoted_where_a_shell_needs_it() {
-        let cases =
-            [("plain-1.yaml", "plain-1.yaml"), ("two words", "'two words'"), ("it's", r"'it'\''s'"), ("", "''")];
+        let cases = [
+            ("plain-1.yaml", "plain-1.yaml"),
+            ("two words", "'two words'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("=ls", "'=ls'"),
+            ("a=b", "a=b"),
+            ("a;b", "'a;b'"),
+        ];
         for (word, expected) in cases {
             assert_eq!(quoted(word), expected);
         }

@@ -90,7 +90,7 @@ fn answer(
     if let Some(revision) = go_on {
         return resume(context, run, revision, Session::default());
     }
-    context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {run}"))));
+    context.screen.line(&format!("resume it with: {}", context.runs_command("resume", &run, "")));
     Ok(Exit::Done)
 }
 
@@ -100,7 +100,7 @@ fn pause(context: &Context, run: &str) -> Result<Exit, Failure> {
         RunStatus::Paused => print(&format!("paused run {}", record.id))?,
         _ => print(&format!("run {} pauses when its current nodes are done", record.id))?,
     }
-    context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {}", record.id))));
+    context.screen.line(&format!("resume it with: {}", context.runs_command("resume", record.id.as_str(), "")));
     Ok(Exit::Done)
 }
 

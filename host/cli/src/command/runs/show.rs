@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{Context, HostArguments, print, wait};
 use crate::command::conclude::{describe_question, failed_nodes};
+use crate::command::quoted;
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::narration::{counted, describe_usage, short};
@@ -50,8 +51,8 @@ pub(super) fn present(context: &Context, record: &RunRecord, entries: &[Entry], 
     text.extend(page.nodes());
     text.extend(page.questions());
     text.extend(page.outcome());
-    if let Some(command) = next_step(status, record, entries) {
-        text.extend([String::new(), format!("next: {}", context.runs_command(&command))]);
+    if let Some((what, rest)) = next_step(status, entries) {
+        text.extend([String::new(), format!("next: {}", context.runs_command(what, record.id.as_str(), &rest))]);
     }
     print(&without_seals(&text.join("\n")))
 }
@@ -312,16 +313,16 @@ fn cell(there: bool, text: impl FnOnce() -> String) -> String {
     if there { text() } else { String::new() }
 }
 
-fn next_step(status: &str, record: &RunRecord, entries: &[Entry]) -> Option<String> {
-    let run = &record.id;
+/// Which command goes on with a run, and what stands behind the name of the run.
+fn next_step(status: &str, entries: &[Entry]) -> Option<(&'static str, String)> {
     let open = open_questions(entries);
     match (status, open.is_empty()) {
         ("waiting" | "interrupted", false) if open.len() > 1 => {
-            Some(format!("answer {run} --question {} '...'", open[0].question.id))
+            Some(("answer", format!("--question {} '...'", quoted(&open[0].question.id))))
         }
-        ("waiting" | "interrupted", false) => Some(format!("answer {run} '...' --resume")),
-        ("waiting" | "interrupted", true) => Some(format!("resume {run}")),
-        ("failed", _) => Some(format!("retry {run}")),
+        ("waiting" | "interrupted", false) => Some(("answer", "'...' --resume".to_owned())),
+        ("waiting" | "interrupted", true) => Some(("resume", String::new())),
+        ("failed", _) => Some(("retry", String::new())),
         _ => None,
     }
 }
@@ -358,4 +359,24 @@ fn whole(record: &RunRecord, entries: &[Entry], status: &str) -> serde_json::Val
         "turns": turns,
         "questions": questions.into_iter().map(|open| open.question).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::arguments::{ColourWhen, Global};
+    use crate::command::Context;
+    use crate::screen::Screen;
+
+    /// What is told to be copied is one command, whatever a journal that somebody sent has for names.
+    #[test]
+    fn the_name_of_a_run_is_one_word_of_a_command() {
+        let global = Global { journal: None, color: ColourWhen::Never };
+        let screen = Arc::new(Screen::new(ColourWhen::Never));
+        let context = Context { global, screen, server: Some("https://here".to_owned()) };
+        let command = context.runs_command("answer", "x; rm -rf ~ #", "'...' --resume");
+        assert_eq!(command, "hotcell runs answer 'x; rm -rf ~ #' '...' --resume --server https://here");
+        assert_eq!(context.runs_command("resume", "k3m9", ""), "hotcell runs resume k3m9 --server https://here");
+    }
 }

@@ -97,11 +97,11 @@ pub(super) fn end(context: &Context, record: &RunRecord, entries: &[Entry]) -> R
             for asked in &open {
                 screen.line(&describe_question(&asked.question, open.len() > 1, &|text| screen.paint(STRONG, text)));
             }
-            screen.line(&format!("answer with: {}", context.runs_command(&format!("answer {} '...'", record.id))));
+            screen.line(&format!("answer with: {}", context.runs_command("answer", record.id.as_str(), "'...'")));
             Ok(Exit::Waiting)
         }
         RunStatus::Paused => {
-            let command = context.runs_command(&format!("resume {}", record.id));
+            let command = context.runs_command("resume", record.id.as_str(), "");
             screen.line(&format!("run {} is paused; resume it with: {command}", record.id));
             Ok(Exit::Interrupted)
         }
