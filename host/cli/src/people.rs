@@ -99,8 +99,10 @@ pub(crate) fn asked(question: &Question) -> String {
     }
 }
 
+/// Asks on the terminal. Only what hotcell tells begins at the left: further lines of a question could look like its options, or like
+/// another question.
 fn ask_on_terminal(screen: &Screen, question: &Question) -> Asked {
-    let text = lines(&asked(question));
+    let text = lines(&asked(question)).replace('\n', "\n    ");
     let held = screen.hold(&format!("{} {}", screen.paint(STRONG, "?"), screen.paint(STRONG, &text)));
     let theme: Box<dyn Theme> =
         if screen.colour() { Box::new(ColorfulTheme::default()) } else { Box::new(SimpleTheme) };

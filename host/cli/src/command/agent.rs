@@ -47,7 +47,8 @@ fn in_one_line(description: &str) -> String {
 fn described(one: &InspectedLoop) -> Vec<String> {
     let mut lines = vec![one_line(&one.name, SHOWN)];
     let mut add = |what: &str, text: String| lines.push(format!("  {what:<15}{text}"));
-    add("model", one.model.clone().unwrap_or_else(|| "chosen when it is run".to_owned()));
+    let model = one.model.as_deref().map(|model| one_line(model, SHOWN));
+    add("model", model.unwrap_or_else(|| "chosen when it is run".to_owned()));
     if one.tools.is_empty() {
         add("tools", "none".to_owned());
     }
@@ -74,7 +75,7 @@ fn described(one: &InspectedLoop) -> Vec<String> {
     constraints.extend(one.max_cost_usd.map(|most| format!("costs at most ${most}")));
     constraints.extend(one.max_time_ms.map(|most| format!("takes at most {most} ms")));
     if !one.forbidden.is_empty() {
-        constraints.push(format!("forbidden: {}", one.forbidden.join(", ")));
+        constraints.push(format!("forbidden: {}", one_line(&one.forbidden.join(", "), usize::MAX)));
     }
     add("constraints", if constraints.is_empty() { "none".to_owned() } else { constraints.join("; ") });
     match (one.cost.low_usd, one.cost.high_usd) {

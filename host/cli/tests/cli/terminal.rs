@@ -298,3 +298,22 @@ fn the_name_of_a_folder_steers_no_question_about_it() {
     assert_eq!(code, Some(2), "{seen}");
     assert!(seen.contains("Trust `a\\u{1b}[2Jb` in") && !seen.contains("\u{1b}[2Jb"), "{seen}");
 }
+
+#[test]
+fn lines_of_a_question_look_like_nothing_that_hotcell_tells() {
+    let graph = r#"name: x
+version: "1.0"
+start: a
+nodes:
+  a: { type: input, question: "Go on?\n? Delete everything?\n▸ answered: yes", next: end }
+  end: { type: end, output: "{{input}}" }
+"#;
+    let desk = Desk::with(graph, &[]);
+    let mut talk = Talk::start(&desk, &["run", ".", "go"]);
+    talk.wait_for("your answer");
+    talk.press("Ada\r");
+    let (code, _, seen) = talk.end();
+    assert_eq!(code, Some(0), "{seen}");
+    let forged = seen.lines().filter(|line| line.starts_with("? Delete") || line.starts_with("▸ answered"));
+    assert!(forged.count() == 0 && seen.contains("    ? Delete everything?"), "{seen}");
+}

@@ -258,7 +258,7 @@ fn report(context: &Context, name: &str, played: &Played, used: Option<&str>, ve
     let passed = played.problems.is_empty();
     let word = if passed { painted(GOOD, "ok  ") } else { painted(ERROR, "FAIL") };
     let told = used.map(|used| format!("  ({used})")).unwrap_or_default();
-    print(&format!("{word}  {name}{told}"))?;
+    print(&format!("{word}  {}{told}", one_line(name, usize::MAX)))?;
     if passed && !verbose {
         return Ok(());
     }
@@ -269,10 +269,10 @@ fn report(context: &Context, name: &str, played: &Played, used: Option<&str>, ve
         print(&format!("  {}", lines(problem).replace('\n', "\n  ")))?;
     }
     for function in &played.backtrace {
-        print(&format!("    in {function}"))?;
+        print(&format!("    in {}", one_line(function, usize::MAX)))?;
     }
     for line in &played.logs {
-        print(&format!("    log: {}", line.message))?;
+        print(&format!("    log: {}", one_line(&line.message, usize::MAX)))?;
     }
     if !played.stderr.trim().is_empty() {
         print(&format!("    stderr: {}", lines(&played.stderr).trim_end().replace('\n', "\n    stderr: ")))?;
