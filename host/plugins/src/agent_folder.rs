@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hotcell_budget::Budget;
 use hotcell_cells::{Grants, digest};
@@ -32,6 +32,8 @@ pub struct AgentFolder {
     pub(crate) lock: Lock,
     /// What is written in it, whether it is trusted or not.
     written_lock: Lock,
+    /// What decided in the folder when the operator looked at it; trust in it is trust in this.
+    looked_at: OnceLock<Box<Footprint>>,
 }
 
 /// What the operator decided about a folder.
@@ -91,7 +93,7 @@ pub enum FolderError {
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// Somebody changed the folder while the operator looked at it
-    #[error("`{SETTINGS_FILE}` was changed a moment ago; look at it again")]
+    #[error("the folder was changed a moment ago; look at it again")]
     ChangedMeanwhile,
 }
 
@@ -166,6 +168,7 @@ impl AgentFolder {
             decision,
             lock: lock.clone(),
             written_lock: lock,
+            looked_at: OnceLock::new(),
         };
         if counts { said } else { said.distrusted() }
     }
@@ -205,6 +208,7 @@ impl AgentFolder {
             decision: Decision::default(),
             lock: Lock::default(),
             written_lock: Lock::default(),
+            looked_at: OnceLock::new(),
         }
     }
 
@@ -252,6 +256,12 @@ impl AgentFolder {
         &self.decision.changes
     }
 
+    /// What is different by now from what is trusted; nothing where nothing is pinned.
+    pub(crate) fn changes_since(&self) -> Vec<String> {
+        let footprint = self.decision.footprint.as_ref();
+        footprint.map(|footprint| footprint.changes(&self.path, &self.written)).unwrap_or_default()
+    }
+
     /// Whether anything is granted here that an agent of another folder could use by calling this one.
     pub fn grants_something(&self) -> bool {
         self.settings.all_grants().values().any(|grants| *grants != Grants::default())
@@ -295,7 +305,7 @@ impl AgentFolder {
 
     /// What trust in the folder is pinned to beside the words of [`AgentFolder::wishes`], in plain words and in full.
     pub fn pinned_in_words(&self) -> Vec<String> {
-        let footprint = Footprint::of(&self.path, &self.written);
+        let footprint = self.looked_at.get_or_init(|| Box::new(Footprint::of(&self.path, &self.written)));
         let mut words = footprint.servers(&self.path);
         let directory = |(written, real): (&str, Option<&str>)| match real {
             Some(real) => format!("the directory `{written}` is `{real}`"),
@@ -340,15 +350,14 @@ impl AgentFolder {
     /// # Errors
     /// When a file of it cannot be used, was changed since this was opened, or the list of trusted folders cannot be written.
     pub fn trust(&mut self, trust: &Trust) -> Result<(), FolderError> {
-        // What the operator looked at is what is trusted.
-        if Settings::text(&self.path)? != self.text {
+        // What the operator looked at is what is trusted: they may have looked for long, and somebody else changes the folder meanwhile.
+        let footprint = Footprint::of(&self.path, &self.written);
+        let is_other = self.looked_at.take().is_some_and(|looked_at| *looked_at != footprint);
+        if is_other || Settings::text(&self.path)? != self.text || Lock::of_folder(&self.path)? != self.written_lock {
             return Err(FolderError::ChangedMeanwhile);
         }
-        let lock = Lock::of_folder(&self.path)?;
-        let footprint = Footprint::of(&self.path, &self.written);
         trust.set(&self.path, Some(&footprint))?;
-        self.written_lock = lock.clone();
-        self.lock = lock;
+        self.lock = self.written_lock.clone();
         self.trusted = true;
         self.settings = self.written.clone().pinned_to(footprint.digests());
         self.decision = Decision { by_operator: true, footprint: Some(Box::new(footprint)), changes: Vec::new() };

@@ -113,6 +113,10 @@ impl Footprint {
     /// What `mcp.json` of the folder says of each server, in full.
     pub(crate) fn servers(&self, folder: &Path) -> Vec<String> {
         let text = Folder::new(folder).read(Path::new(SERVERS_FILE), MAX_SERVERS).unwrap_or_default();
+        if !text.is_empty() && !self.has(SERVERS_FILE, &text) {
+            // What is shown is what is pinned.
+            return vec![format!("`{SERVERS_FILE}` is being changed")];
+        }
         let servers: Value = serde_json::from_slice(&text).unwrap_or_default();
         let servers = servers.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
         servers.map(|(name, server)| format!("the MCP server `{name}` is {server}")).collect()

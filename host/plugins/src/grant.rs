@@ -209,6 +209,10 @@ impl AgentFolder {
         if Settings::text(self.path()).map_err(FolderError::from)?.as_deref() != self.text() {
             return Err(failed("it was changed a moment ago; try again".to_owned()));
         }
+        // The folder is trusted as it is then, with all that is in it: what somebody changed meanwhile is not part of the decision.
+        if !self.changes_since().is_empty() {
+            return Err(FolderError::ChangedMeanwhile.into());
+        }
         let before = self.text().unwrap_or_default();
         let after = edit(&file, before)?;
         // A grant without its pin waits; a pin without its grant grants nothing. So the settings come last.

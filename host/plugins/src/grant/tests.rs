@@ -200,3 +200,20 @@ fn what_only_the_operator_can_name_has_to_be_named() {
     let error = GrantOrder { http: http(), fs: wide, ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err();
     assert_eq!(error.to_string(), "`p` does not ask for `fs` for `/d`");
 }
+
+/// A grant is written together with trust in the folder, and that is not trust in what came while it was decided on.
+#[test]
+fn what_changed_while_a_grant_was_decided_on_is_not_trusted_with_it() {
+    let desk = Desk::new();
+    std::fs::write(desk.folder.path().join("hotcell.toml"), "[grants.'a.py']\nkv = true\n").unwrap();
+    std::fs::write(desk.folder.path().join("a.py"), "first").unwrap();
+    let plugin = desk.put(r#"{"kv":true}"#);
+    desk.open().trust(&desk.trust).unwrap();
+    let mut opened = desk.open();
+    assert!(opened.is_trusted());
+    std::fs::write(desk.folder.path().join("a.py"), "second").unwrap();
+    let refused = opened.grant(&plugin, &Grants { kv: true, ..Grants::default() }, &desk.trust);
+    assert!(matches!(refused, Err(GrantError::Folder(FolderError::ChangedMeanwhile))), "{refused:?}");
+    assert!(!desk.open().is_trusted());
+    assert!(!desk.text("hotcell.toml").contains("acme"));
+}
