@@ -7,6 +7,7 @@ pub(crate) mod options;
 mod redaction_key;
 mod revisions;
 mod runs;
+mod user_key;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -27,6 +28,7 @@ pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Pro
 use self::redaction_key::KeyOfJournal;
 pub use self::revisions::RevisionChoice;
 pub use self::runs::Session;
+pub use self::user_key::UserKey;
 use crate::agent::{Agent, LoadFailure, Loading, NotConverted, Which};
 use crate::cells::{CellRuntime, OnCompile};
 use crate::context::{LoadContext, PLUGIN_FOLDER, Parts};

@@ -77,7 +77,7 @@ pub use evolve::{EvolveError, EvolveSettings, Evolved, Generation};
 pub use freshness::{Freshness, Unsettled};
 pub use host::{
     ConfigError, Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice,
-    Session, StoresChoice, cells_cache, state_folder, toolchains_folder,
+    Session, StoresChoice, UserKey, cells_cache, state_folder, toolchains_folder,
 };
 pub use host_runs::outcome_of;
 pub use hotcell_budget::Cost;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use hotcell_graph::{List, Object, Value};
-use hotcell_runtime::RunRecord;
+use hotcell_graph::{Key, List, Object, Value};
 use hotcell_runtime::plugins::{AgentFolder, Trust};
+use hotcell_runtime::{RunRecord, UserKey};
 
 use crate::arguments::Session;
 
@@ -13,8 +13,9 @@ const PLUGINS: &str = "plugins";
 const STRICT: &str = "strict";
 const TRUST: &str = "trust";
 
-/// What of the options of a run of the agent at `path` counts for all of it.
-pub(super) fn of(session: &Session, path: &Path) -> Object {
+/// What of the options of a run of the agent at `path` counts for all of it. Trust is kept with what only `key` makes: a journal may have
+/// been sent, and then whoever sent it wrote what is in it.
+pub(super) fn of(session: &Session, path: &Path, key: &UserKey) -> Object {
     let mut origin = Object::default();
     if let Some(model) = &session.with.model {
         origin.insert(MODEL, model.as_str().into());
@@ -32,9 +33,12 @@ pub(super) fn of(session: &Session, path: &Path) -> Object {
     if session.with.trust {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = if path.is_dir() { &*path } else { path.parent().unwrap_or(&path) };
-        let trusted =
-            [("folder".into(), folder.to_string_lossy().as_ref().into()), ("digest".into(), digest(folder).into())];
-        origin.insert(TRUST, Value::Object(trusted.into_iter().collect()));
+        let (name, digest) = (folder.to_string_lossy(), digest(folder));
+        if let Some(code) = key.code(&trusted(&name, &digest)) {
+            let kept = [("folder", &*name), ("digest", digest.as_str()), ("code", code.as_str())];
+            let kept = kept.map(|(name, text)| (Key::from(name), Value::from(text)));
+            origin.insert(TRUST, Value::Object(kept.into_iter().collect()));
+        }
     }
     origin
 }
@@ -49,17 +53,20 @@ fn digest(folder: &Path) -> String {
     AgentFolder::open(folder, &Trust::Everything).map(|folder| folder.fingerprint()).unwrap_or_default()
 }
 
-/// Whether a run was started with trust, and what it was given to is still the same.
-fn is_still_trusted(origin: &Object) -> bool {
+/// What is said with a code: that a folder with this in it was trusted for a run.
+fn trusted(folder: &str, digest: &str) -> String {
+    format!("trusted for a run: {digest} {folder}")
+}
+
+/// Whether a run was started with trust by this user, and what it was given to is still the same.
+fn is_still_trusted(origin: &Object, key: &UserKey) -> bool {
     let text = |name: &str| origin.get(TRUST)?.as_object()?.get(name)?.as_text();
-    match (text("folder"), text("digest")) {
-        (Some(folder), Some(trusted)) => !trusted.is_empty() && digest(Path::new(folder)) == trusted,
-        _ => false,
-    }
+    let (Some(folder), Some(then), Some(code)) = (text("folder"), text("digest"), text("code")) else { return false };
+    !then.is_empty() && key.has_made(code, &trusted(folder, then)) && digest(Path::new(folder)) == then
 }
 
 /// The options of a command that goes on with a run, completed by those that the run was started with.
-pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
+pub(super) fn restored(record: &RunRecord, mut session: Session, key: &UserKey) -> Session {
     let Some(origin) = record.header.given.get("origin").and_then(Value::as_object) else { return session };
     if session.with.model.is_none() {
         session.with.model = origin.get(MODEL).and_then(Value::as_text).map(str::to_owned);
@@ -72,7 +79,7 @@ pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
         }
     }
     session.strict |= origin.get(STRICT).is_some_and(|strict| *strict == true.into());
-    session.with.trust |= is_still_trusted(origin);
+    session.with.trust |= is_still_trusted(origin, key);
     session
 }
 
@@ -86,9 +93,15 @@ mod tests {
     use super::*;
     use crate::arguments::{MorePlugins, RunWith};
 
+    /// A user, with their key in this folder.
+    fn user(folder: &Path) -> UserKey {
+        UserKey::in_file(folder.join("user.key"))
+    }
+
     /// A run that waits and was started with these options.
-    fn started_with(session: &Session) -> RunRecord {
-        let given = [("origin".into(), Value::Object(of(session, Path::new("graph.yaml"))))].into_iter().collect();
+    fn started_with(session: &Session, key: &UserKey) -> RunRecord {
+        let origin = of(session, Path::new("graph.yaml"), key);
+        let given = [("origin".into(), Value::Object(origin))].into_iter().collect();
         let header = RunHeader {
             graph: "g".to_owned(),
             source: "graph.yaml".to_owned(),
@@ -110,8 +123,9 @@ mod tests {
             more: MorePlugins { plugins: plugins.clone() },
             trust: false,
         };
-        let record = started_with(&Session { with, strict: true, ..Session::default() });
-        let restored = |session| restored(&record, session);
+        let key = user(folder.path());
+        let record = started_with(&Session { with, strict: true, ..Session::default() }, &key);
+        let restored = |session| restored(&record, session, &key);
         let unsaid = restored(Session::default());
         assert_eq!((unsaid.with.model.as_deref(), &unsaid.with.more.plugins), (Some("test:small"), &plugins));
         assert!(unsaid.strict && !unsaid.with.trust);
@@ -132,21 +146,43 @@ mod tests {
         std::fs::write(&settings, "[grants.'a.py']\nkv = true\n").unwrap();
         std::fs::write(folder.path().join("a.py"), "first").unwrap();
         let session = Session { with: RunWith { trust: true, ..RunWith::default() }, ..Session::default() };
+        let home = tempfile::tempdir().unwrap();
+        let key = user(home.path());
         for path in [folder.path().to_owned(), folder.path().join("graph.yaml")] {
-            let origin = of(&session, &path);
-            assert!(is_still_trusted(&origin));
+            let origin = of(&session, &path, &key);
+            assert!(is_still_trusted(&origin, &key));
             for file in [SETTINGS_FILE, LOCK_FILE, SERVERS_FILE, "a.py"] {
                 let before = std::fs::read(folder.path().join(file)).ok();
                 let text = if file == LOCK_FILE { "[plugin.b]\ndigest = 'x'\n" } else { "[grants.b]\nfs = []\n" };
                 std::fs::write(folder.path().join(file), text).unwrap();
-                assert!(!is_still_trusted(&origin), "{file}");
+                assert!(!is_still_trusted(&origin, &key), "{file}");
                 match before {
                     Some(before) => std::fs::write(folder.path().join(file), before).unwrap(),
                     None => std::fs::remove_file(folder.path().join(file)).unwrap(),
                 }
             }
-            assert!(is_still_trusted(&origin));
+            assert!(is_still_trusted(&origin, &key));
         }
-        assert!(!is_still_trusted(&of(&Session::default(), folder.path())));
+        assert!(!is_still_trusted(&of(&Session::default(), folder.path(), &key), &key));
+    }
+
+    #[test]
+    fn a_journal_that_somebody_sent_says_nothing_of_trust() {
+        let (folder, home, elsewhere) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let session = Session { with: RunWith { trust: true, ..RunWith::default() }, ..Session::default() };
+        let sent = of(&session, folder.path(), &user(elsewhere.path()));
+        let mine = of(&session, folder.path(), &user(home.path()));
+        assert!(!is_still_trusted(&sent, &user(home.path())) && is_still_trusted(&mine, &user(home.path())));
+        // What a version wrote that kept no code, and trust in one folder written for another.
+        let with = |name: &str, text: &str| {
+            let mut trust = mine.get(TRUST).and_then(Value::as_object).cloned().unwrap_or_default();
+            trust.insert(name, text.into());
+            [(Key::from(TRUST), Value::Object(trust))].into_iter().collect::<Object>()
+        };
+        let other = tempfile::tempdir().unwrap();
+        for origin in [with("code", ""), with("folder", &other.path().to_string_lossy())] {
+            assert!(!is_still_trusted(&origin, &user(home.path())), "{origin:?}");
+        }
     }
 }

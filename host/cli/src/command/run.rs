@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use hotcell_graph::Object;
-use hotcell_runtime::{Agent, Loading, RunInput, Which};
+use hotcell_runtime::{Agent, Loading, RunInput, UserKey, Which};
 
 use super::drive::Drive;
 use super::given::{input, object, variables};
@@ -27,7 +27,7 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
             (None, None) => Object::default(),
         },
         thread: arguments.thread,
-        origin: origin::of(&arguments.session, &arguments.path),
+        origin: origin::of(&arguments.session, &arguments.path, &UserKey::of_user()),
         ..RunInput::default()
     };
     let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Why the key of a journal cannot be used.
 #[derive(Debug, Error)]
-enum KeyError {
+pub(super) enum KeyError {
     /// Its file cannot be read or made
     #[error("`{}` cannot be {doing}: {cause}", path.display())]
     File {
@@ -56,7 +56,7 @@ impl RedactionKeys for KeyOfJournal {
     }
 }
 
-fn read_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
+pub(super) fn read_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
     let failed = |doing| move |cause| KeyError::File { path: path.to_owned(), doing, cause };
     match read(path) {
         Err(KeyError::File { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -96,7 +96,7 @@ fn keep_names(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<RedactionKey, KeyError> {
+pub(super) fn read(path: &Path) -> Result<RedactionKey, KeyError> {
     let failed = |cause| KeyError::File { path: path.to_owned(), doing: "read", cause };
     let bytes = hotcell_files::read(path, 4096).map_err(failed)?;
     let found = bytes.len();

@@ -1,7 +1,7 @@
 //! `hotcell runs fork`: another run from an entry of one on.
 
 use hotcell_graph::{Object, Value};
-use hotcell_runtime::{ForkOrigin, ForkRequest, Outward, RunRecord};
+use hotcell_runtime::{ForkOrigin, ForkRequest, Outward, RunRecord, UserKey};
 
 use super::{Context, HostArguments, wait};
 use crate::arguments::{Fork, RunWith, Session};
@@ -38,7 +38,7 @@ pub(super) fn perform(context: &Context, arguments: Fork) -> Result<Exit, Failur
         id: None,
         kept: kept(&record),
     };
-    let drive = Drive::new(context, origin::restored(&record, session))?;
+    let drive = Drive::new(context, origin::restored(&record, session, &UserKey::of_user()))?;
     drive.go(drive.is_strict(), |host, session| async move { host.fork(request, &revision, session).await })
 }
 

@@ -12,7 +12,7 @@ mod watch;
 
 use std::time::SystemTime;
 
-use hotcell_runtime::{RevisionChoice, RunQuery, RunStatus};
+use hotcell_runtime::{RevisionChoice, RunQuery, RunStatus, UserKey};
 
 use super::conclude::describe_answered;
 use super::drive::Drive;
@@ -69,7 +69,7 @@ fn retry(context: &Context, run: String, revision: RevisionChoice, session: Sess
 /// The options that a run was started with, where the command line does not say otherwise.
 fn as_it_was_started(context: &Context, run: &str, session: Session) -> Result<Session, Failure> {
     let record = wait(context.host(HostArguments::default())?.journal().find(run))?;
-    Ok(origin::restored(&record, session))
+    Ok(origin::restored(&record, session, &UserKey::of_user()))
 }
 
 fn answer(
