@@ -58,9 +58,44 @@ pub struct FolderRecord {
     /// Where granted directories led, by how they are written
     directories: BTreeMap<String, PathBuf>,
     decision: Decision,
+    /// What only the user makes who trusted the folder then
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 impl FolderRecord {
+    /// What a code is made for, where the operator trusts the folder: all that was read and decided about it.
+    pub fn trusted_text(&self, folder: &Path) -> Option<String> {
+        let text = serde_json::to_string(&FolderRecord { code: None, ..self.clone() }).ok()?;
+        self.decision.by_operator.then(|| format!("trusted: {text} {}", folder.display()))
+    }
+
+    /// The same record with a code.
+    #[must_use]
+    pub fn with_code(self, code: Option<String>) -> Self {
+        FolderRecord { code, ..self }
+    }
+
+    /// What only the user makes who trusted the folder then.
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// Whether the operator trusts the folder at this moment as it was then.
+    pub fn is_trusted_now(&self, folder: &Path, trust: &Trust) -> bool {
+        match trust.pinned(folder) {
+            Pinned::All => true,
+            Pinned::To(now) => self.decision.footprint.as_ref() == Some(&now),
+            Pinned::Before | Pinned::Nothing => false,
+        }
+    }
+
+    /// The same folder as it counts where nobody trusts it.
+    #[must_use]
+    pub fn of_nobody(self) -> Self {
+        FolderRecord { decision: Decision::default(), ..self }
+    }
+
     /// What is different in `now`: names of files, or words for what was decided.
     pub fn changes(&self, now: &FolderRecord) -> Vec<&'static str> {
         let mut changes = Vec::new();
@@ -133,6 +168,7 @@ impl AgentFolder {
             lock: self.written_lock.clone(),
             directories: self.written.directories().map(|(written, named)| (written.to_owned(), real(named))).collect(),
             decision: self.decision.clone(),
+            code: None,
         }
     }
 
@@ -141,7 +177,7 @@ impl AgentFolder {
     /// # Errors
     /// When this version does not understand what was recorded.
     pub fn of_record(path: &Path, record: FolderRecord) -> Result<Self, FolderError> {
-        let FolderRecord { settings: text, lock, directories, decision } = record;
+        let FolderRecord { settings: text, lock, directories, decision, code: _ } = record;
         let led_to = |named: &Path| {
             let written = directories.iter().find(|(written, _)| path.join(written.as_str()) == named);
             written.map_or_else(|| named.to_owned(), |(_, real)| real.clone())

@@ -4,10 +4,8 @@ mod answers;
 pub(crate) mod error;
 mod fork;
 pub(crate) mod options;
-mod redaction_key;
 mod revisions;
 mod runs;
-mod user_key;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,14 +23,13 @@ use hotcell_plugins::{
 
 pub use self::error::{ConfigError, HostError};
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
-use self::redaction_key::KeyOfJournal;
 pub use self::revisions::RevisionChoice;
 pub use self::runs::Session;
-pub use self::user_key::UserKey;
 use crate::agent::{Agent, LoadFailure, Loading, NotConverted, Which};
 use crate::cells::{CellRuntime, OnCompile};
 use crate::context::{LoadContext, PLUGIN_FOLDER, Parts};
 use crate::offered::Offered;
+use crate::redaction_key::KeyOfJournal;
 use crate::servers::SERVERS_FILE;
 use crate::{convert, load};
 

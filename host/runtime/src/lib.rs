@@ -45,6 +45,7 @@ mod plugin_tool;
 mod plugin_tools;
 mod python;
 mod recordings;
+mod redaction_key;
 mod reexecute;
 mod remote;
 mod revision;
@@ -58,6 +59,7 @@ mod settle;
 mod stamp;
 mod ticket;
 mod tools;
+mod user_key;
 mod web;
 mod withholding;
 
@@ -77,7 +79,7 @@ pub use evolve::{EvolveError, EvolveSettings, Evolved, Generation};
 pub use freshness::{Freshness, Unsettled};
 pub use host::{
     ConfigError, Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice,
-    Session, StoresChoice, UserKey, cells_cache, state_folder, toolchains_folder,
+    Session, StoresChoice, cells_cache, state_folder, toolchains_folder,
 };
 pub use host_runs::outcome_of;
 pub use hotcell_budget::Cost;
@@ -118,3 +120,4 @@ pub use revision_registry::RevisionRegistry;
 pub use serve::{ToolCatalog, agents_in, tool_name};
 pub use settle::for_models;
 pub use tokio_util::sync::CancellationToken;
+pub use user_key::UserKey;

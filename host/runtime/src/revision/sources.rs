@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_files::{Entry, FileError, Folder};
 use hotcell_journal::Artefact;
-use hotcell_plugins::{AgentFolder, FolderError, Plugin, Trust};
+use hotcell_plugins::{AgentFolder, FolderError, FolderRecord, Plugin, Trust};
 
 use crate::revision::manifest::{Decided, FORM, KeptPlugin, LISTED, Manifest, ReadBelow};
+use crate::user_key::UserKey;
 
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
@@ -289,19 +290,28 @@ impl Sources {
         self.files_ending(folder, "")
     }
 
-    /// What the operator said about a folder. What of it counts for a revision is what counted then.
+    /// What the operator said about a folder. What of it counts for a revision is what counted then. A revision comes with its journal, and
+    /// a journal may have been sent: that the folder was trusted counts with a code of the user's key, or where they trust the same now.
     pub(crate) fn folder(&self, folder: &Path, who: FolderFor, trust: &Trust) -> Result<AgentFolder, FolderError> {
         if let Some(kept) = self.kept() {
             let decided = kept.manifest.decided.get(folder).cloned().unwrap_or_default().by(who).take();
             let record = decided.and_then(|digest| serde_json::from_slice(&kept.bytes(&digest)?).ok());
-            return AgentFolder::of_record(folder, record.unwrap_or_default());
+            let record: FolderRecord = record.unwrap_or_default();
+            let is_ours = |text: String| {
+                record.is_trusted_now(folder, trust)
+                    || record.code().is_some_and(|code| UserKey::beside_list(trust).has_made(code, &text))
+            };
+            return match record.trusted_text(folder).is_none_or(is_ours) {
+                true => AgentFolder::of_record(folder, record),
+                false => AgentFolder::of_record(folder, record.of_nobody()),
+            };
         }
         let opened = match self.reaches(folder) {
             true => AgentFolder::open(folder, trust)?,
             false => AgentFolder::of_record(folder, Default::default())?,
         };
         if let Some(mut notes) = self.note()
-            && let Ok(record) = serde_json::to_vec(&opened.record())
+            && let Ok(record) = serde_json::to_vec(&vouched_for(opened.record(), folder, trust))
         {
             let digest = notes.keep(&record);
             *notes.manifest.decided.entry(folder.to_owned()).or_default().by(who) = Some(digest);
@@ -351,6 +361,12 @@ impl Sources {
             Sources::Plain => (Manifest::default(), BTreeMap::new()),
         }
     }
+}
+
+/// The record of a folder with the code of the user who trusts it, where there is a list of what they trust.
+fn vouched_for(record: FolderRecord, folder: &Path, trust: &Trust) -> FolderRecord {
+    let code = record.trusted_text(folder).and_then(|text| UserKey::beside_list(trust).code(&text));
+    record.with_code(code)
 }
 
 /// What a path leads to, wherever that is.

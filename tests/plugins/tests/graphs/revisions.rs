@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::plugins::{AgentFolder, Plugin, Trust, parse_grants};
 use hotcell_runtime::{
-    CancellationToken, Event, Host, HostOptions, Nobody, Observer, Outcome, RevisionChoice, RevisionRegistry,
-    RunHeader, RunInput, RunReport, Session,
+    CancellationToken, Event, Host, HostOptions, JournalChoice, Nobody, Observer, Outcome, RevisionChoice,
+    RevisionRegistry, RunHeader, RunInput, RunReport, Session,
 };
 use serde_json::{Value, json};
 
@@ -321,6 +321,30 @@ async fn whoever_edits_a_trusted_script_takes_nothing_from_the_runs_that_have_th
     assert_eq!(output(&report.unwrap()), "nothing");
     trust.forget(&desk.path("")).unwrap();
     let (report, _) = forgotten.own().await;
+    assert_eq!(output(&report), "nothing");
+}
+
+/// A journal is a file, and whoever sends one can write into it that a folder was trusted, with scripts that nobody saw.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_journal_of_somebody_else_says_of_trust_does_not_count() {
+    let desk = scripted();
+    let value = "console.log(JSON.stringify({ said: process.env.HOTCELL_SECRET_KEY ?? 'nothing' }))";
+    desk.write("scripts/work.js", value);
+    desk.settings("[grants.'scripts/work.js']\nenv = ['HOTCELL_SECRET_KEY']");
+    let (theirs, mine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let begin = async |list: &tempfile::TempDir| {
+        let trust = Trust::Listed(list.path().join("trust.toml"));
+        AgentFolder::open(&desk.path(""), &trust).unwrap().trust(&trust).unwrap();
+        let change = |options: &mut HostOptions| {
+            options.journal = JournalChoice::File(desk.path("sent.db"));
+            options.trust = Some(trust);
+        };
+        Waiting::of(&desk, &desk.path("graph.yaml"), json!([]), change).await
+    };
+    let sent = begin(&theirs).await;
+    desk.write("scripts/work.js", &says("mine"));
+    let received = Waiting { run: sent.run, ..begin(&mine).await };
+    let (report, _) = received.own().await;
     assert_eq!(output(&report), "nothing");
 }
 

@@ -3,7 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::redaction_key::{KeyError, read, read_or_make};
+use hotcell_plugins::Trust;
+
+use crate::redaction_key::{KeyError, read, read_or_make};
+
+/// The name of its file.
+const FILE: &str = "user.key";
 
 /// The key of a user, in a file beside the list of folders that they trust. It is made when it is first needed.
 #[derive(Clone, Debug)]
@@ -15,7 +20,16 @@ pub struct UserKey {
 impl UserKey {
     /// The key of the user who runs this.
     pub fn of_user() -> Self {
-        UserKey { file: dirs::config_dir().map(|folder| folder.join("hotcell").join("user.key")) }
+        UserKey { file: dirs::config_dir().map(|folder| folder.join("hotcell").join(FILE)) }
+    }
+
+    /// The key beside the list of trusted folders; none where no list says what is trusted.
+    pub(crate) fn beside_list(trust: &Trust) -> Self {
+        let file = match trust {
+            Trust::Listed(list) | Trust::Named(list) => Some(list).filter(|list| !list.as_os_str().is_empty()),
+            Trust::Everything => None,
+        };
+        UserKey { file: file.map(|list| list.with_file_name(FILE)) }
     }
 
     /// The key in this file.

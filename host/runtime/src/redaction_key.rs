@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Why the key of a journal cannot be used.
 #[derive(Debug, Error)]
-pub(super) enum KeyError {
+pub(crate) enum KeyError {
     /// Its file cannot be read or made
     #[error("`{}` cannot be {doing}: {cause}", path.display())]
     File {
@@ -25,7 +25,7 @@ pub(super) enum KeyError {
 }
 
 /// The key of a journal: made when it is first needed.
-pub(super) struct KeyOfJournal {
+pub(crate) struct KeyOfJournal {
     /// Its file; none for a journal that ends with the process
     file: Option<PathBuf>,
     key: OnceLock<RedactionKey>,
@@ -33,7 +33,7 @@ pub(super) struct KeyOfJournal {
 
 impl KeyOfJournal {
     /// That of a journal in this file, or of one in memory.
-    pub(super) fn beside(journal: Option<&Path>) -> Self {
+    pub(crate) fn beside(journal: Option<&Path>) -> Self {
         let file = journal.map(|journal| {
             let mut name = journal.file_name().unwrap_or_default().to_owned();
             name.push(".key");
@@ -56,7 +56,7 @@ impl RedactionKeys for KeyOfJournal {
     }
 }
 
-pub(super) fn read_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
+pub(crate) fn read_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
     let failed = |doing| move |cause| KeyError::File { path: path.to_owned(), doing, cause };
     match read(path) {
         Err(KeyError::File { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -96,7 +96,7 @@ fn keep_names(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn read(path: &Path) -> Result<RedactionKey, KeyError> {
+pub(crate) fn read(path: &Path) -> Result<RedactionKey, KeyError> {
     let failed = |cause| KeyError::File { path: path.to_owned(), doing: "read", cause };
     let bytes = hotcell_files::read(path, 4096).map_err(failed)?;
     let found = bytes.len();
