@@ -91,6 +91,9 @@ pub struct Settings {
     schedule: Vec<ScheduleSettings>,
     denials: DenialSettings,
     compat: Compatibility,
+    /// The agent's folder, without links
+    #[serde(skip)]
+    folder: PathBuf,
     #[serde(skip)]
     distrusted: bool,
     /// What would be granted if the operator trusted it
@@ -188,6 +191,7 @@ impl Settings {
             toml::from_str(text).map_err(|error| form(error.to_string().trim_end().to_owned()))?;
         // From wherever one looks at a folder: what is not there is called the same.
         let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        settings.folder.clone_from(folder);
         for grant in settings.grants.values_mut().flat_map(|grants| &mut grants.fs) {
             let named = folder.join(&grant.host);
             settings.directories.push((grant.host.display().to_string(), named.clone()));

@@ -99,3 +99,36 @@ fn what_has_no_meaning_is_refused_with_its_name() {
         assert!(error.contains(fragment), "{error}");
     }
 }
+
+/// A file of the folder that became a link would have whose key it leads to sent to the servers of the secret.
+#[cfg(unix)]
+#[test]
+fn the_file_of_a_secret_in_the_folder_leads_nowhere_else() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("agent");
+    std::fs::create_dir_all(folder.join("sub")).unwrap();
+    std::fs::create_dir(place.path().join("keys")).unwrap();
+    std::fs::write(place.path().join("keys/mine"), "mine").unwrap();
+    std::os::unix::fs::symlink(place.path().join("keys/mine"), folder.join("link")).unwrap();
+    std::os::unix::fs::symlink(place.path().join("keys"), folder.join("away")).unwrap();
+    std::os::unix::fs::symlink(&folder, place.path().join("agent-too")).unwrap();
+    std::fs::write(folder.join("sub/own"), "own").unwrap();
+    for (file, is_read) in [
+        ("agent/sub/own", true),
+        ("keys/mine", true),
+        ("agent/link", false),
+        ("agent/away/mine", false),
+        ("agent-too/link", false),
+        ("agent/away/../link", false),
+        ("agent/sub/../../keys/mine", true),
+    ] {
+        let path = place.path().canonicalize().unwrap().join(file);
+        let text = format!(
+            "[grants.a]\nsecret = [{{ name = 'K', servers = [] }}]\n[secrets]\nK = {{ file = '{}' }}\n",
+            path.display()
+        );
+        let settings = Settings::of_folder(&folder, &text).unwrap();
+        let found = format!("{:?}", settings.secrets("a", &|_| None));
+        assert_eq!(found, if is_read { r#"{"K"}"# } else { "{}" }, "{file}");
+    }
+}
