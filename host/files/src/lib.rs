@@ -11,7 +11,7 @@ mod folder;
 mod replace;
 
 pub use folder::{Entry, FileError, Folder};
-pub use replace::{replace, replace_private};
+pub use replace::{make_private_folder, replace, replace_private};
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};

@@ -20,9 +20,21 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, true)
 }
 
+/// Makes a folder, and those that it is in, which its owner alone may enter; one that is there stays as it is. Whoever may write into the
+/// folder of a private file puts another one into its place.
+///
+/// # Errors
+/// Those of the system.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    let mut make = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+    make.recursive(true).create(path)
+}
+
 fn put(path: &Path, bytes: &[u8], is_private: bool) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    if is_private { make_private_folder(folder) } else { std::fs::create_dir_all(folder) }?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -80,5 +92,10 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         replace_private(&file, b"newer").unwrap();
         assert_eq!((mode(), fs::read(&file).unwrap().as_slice()), (0o600, b"newer".as_slice()));
+        // So is the folder that is made for it, whatever the mask of the process says.
+        replace_private(&folder.path().join("a/b/private"), b"new").unwrap();
+        for made in ["a", "a/b"] {
+            assert_eq!(fs::metadata(folder.path().join(made)).unwrap().permissions().mode() & 0o777, 0o700, "{made}");
+        }
     }
 }

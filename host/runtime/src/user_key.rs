@@ -59,7 +59,7 @@ impl UserKey {
 
 fn code(file: &Path, text: &str) -> Result<String, KeyError> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|cause| KeyError::File {
+        hotcell_files::make_private_folder(folder).map_err(|cause| KeyError::File {
             path: folder.to_owned(),
             doing: "made",
             cause,

@@ -348,7 +348,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
 /// Makes the file so that its user alone can read it.
 fn private(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)?;
+        hotcell_files::make_private_folder(folder)?;
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);

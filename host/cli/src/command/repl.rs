@@ -142,7 +142,7 @@ fn show(context: &Context, lines: &[String], none: &str) {
 /// Where messages are kept between sessions; only their owner can read it.
 fn history_file() -> Option<PathBuf> {
     let folder = hotcell_runtime::state_folder().ok()?;
-    std::fs::create_dir_all(&folder).ok()?;
+    hotcell_files::make_private_folder(&folder).ok()?;
     Some(folder.join("history"))
 }
 
