@@ -26,7 +26,7 @@ mod telemetry;
 mod threads;
 mod trust;
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -226,10 +226,16 @@ fn print_data(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { print(text) } else { write_out(text) }
 }
 
-/// Writes data to a file, or as [`print_data`] does where none is named.
+/// Writes data to a file, or as [`print_data`] does where none is named. What was in the file is there until all of it is written: the
+/// disk may be full. A link leads to the file that is written.
 fn put_data(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else { return print_data(text) };
-    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+    let replaced = file.canonicalize().ok().filter(|found| found.is_file());
+    let replaced = replaced.map(|found| hotcell_files::replace(&found, text.as_bytes()));
+    // A person may write a file in whose folder they may not make another.
+    let replaced =
+        replaced.filter(|done| !done.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied));
+    replaced.unwrap_or_else(|| std::fs::write(file, text)).map_err(|error| unwritable(file, &error))
 }
 
 /// Finds out whether [`put_data`] will be able to write a file, before the work begins whose result it gets. What is in the file stays
@@ -371,7 +377,26 @@ fn completions(arguments: &Completions) -> Result<Exit, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{put_data, quoted};
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_in_a_file_is_there_until_another_text_is_whole() {
+        use std::io::Read as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut before = std::fs::File::open(&file).unwrap();
+        put_data("new", Some(&link)).unwrap();
+        let mut found = String::new();
+        before.read_to_string(&mut found).unwrap();
+        assert_eq!((found.as_str(), std::fs::read_to_string(&file).unwrap().as_str()), ("old", "new"));
+        assert!(link.is_symlink());
+        put_data("made", Some(&folder.path().join("b"))).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("b")).unwrap(), "made");
+    }
 
     #[test]
     fn words_are_quoted_where_a_shell_needs_it() {
