@@ -17,6 +17,9 @@ use crate::run_input::{RunInput, check_variables, initial_state};
 use crate::state_fold::StateFold;
 use crate::token::Turn;
 
+/// How many runs may only refer to the one before them, one after the other: each is read within the one after it.
+const MOST_BEFORE: u32 = 64;
+
 impl Engine {
     /// Whether what was committed of a run fits a graph: the same nodes took the same turns, and those that wait are there.
     /// Nothing is changed.
@@ -145,6 +148,12 @@ impl Engine {
         let mut given = RunInput::from_object(&header.given);
         if let (Some(before), None) = (&given.after, &given.earlier) {
             let before = RunId::from(before.clone());
+            // A journal that somebody made may lead in a circle, or from run to run for as long as there is memory.
+            let depth = RunInput::depth_of(&self.store.find(before.as_str()).await?.header.given);
+            if depth >= given.depth || given.depth > MOST_BEFORE {
+                let cause = "a run goes on with its state that does not come after it".to_owned();
+                return Err(RunError::Mismatch { run: before, cause });
+            }
             given.earlier = Some(Box::pin(self.whole_state_of(&before, graph.clone())).await?.to_object());
         }
         Ok(given)

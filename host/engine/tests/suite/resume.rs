@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::common::journal::{answer, before_the_end, journal_with, open, request};
 use crate::common::{World, each, end, graph, node, pass, script};
-use hotcell_engine::{Engine, Outcome};
+use hotcell_engine::{Engine, Outcome, RunInput, RunRequest};
 use hotcell_graph::ir::{Action, AskAction, Expression, Graph};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Reducer, Template};
+use hotcell_graph::{Object, Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
@@ -137,4 +137,21 @@ async fn cancelling_leaves_a_run_that_can_go_on() {
     assert_eq!(report.outcome, Outcome::Interrupted);
     let report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
+}
+
+/// A journal may have been sent, and whoever made it has runs go on with each other's state in a circle.
+#[tokio::test]
+async fn runs_that_refer_to_each_other_in_a_circle_are_refused() {
+    let graph = Arc::new(graph(&["done"], |ids| vec![end(ids, "done", "fin")]));
+    let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryStore::default()));
+    let given = RunInput {
+        id: Some("circle".to_owned()),
+        after: Some("circle".to_owned()),
+        depth: 1,
+        earlier: Some(Object::default()),
+        ..RunInput::default()
+    };
+    let report = engine.start(RunRequest { given, ..request(&graph) }, CancellationToken::new()).await.unwrap();
+    let refused = engine.whole_state_of(&report.run, graph).await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("does not come after it"), "{refused}");
 }
