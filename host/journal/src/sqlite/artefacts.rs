@@ -10,6 +10,8 @@ use crate::store::JournalError;
 const PACKED_FROM: usize = 512;
 /// How hard they are packed: as fast as possible.
 const LEVEL: i32 = 1;
+/// Bytes of one that is unpacked: more than any file that is read has, and no more than whoever sent a journal may have us take.
+const MOST: usize = 256 << 20;
 
 impl Shared {
     pub(super) fn keep(&self, revision: &Revision) -> Result<(), JournalError> {
@@ -99,8 +101,13 @@ fn pack(bytes: &[u8]) -> (Vec<u8>, bool) {
 
 /// The bytes, if they are those of the digest.
 fn unpack(wanted: &str, size: i64, packed: bool, bytes: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    unpack_within(MOST, wanted, size, packed, bytes)
+}
+
+fn unpack_within(most: usize, wanted: &str, size: i64, packed: bool, bytes: Option<Vec<u8>>) -> Option<Vec<u8>> {
     let (bytes, size) = (bytes?, usize::try_from(size).ok()?);
     let bytes = match packed {
+        true if size > most => return None,
         // What is damaged may say any size: only as much is made room for as such bytes can hold.
         true if size / 32_768 > bytes.len() => return None,
         true => zstd::bulk::decompress(&bytes, size).ok()?,
@@ -182,5 +189,20 @@ mod tests {
         let steps = store.shared.plan(&format!("SELECT number FROM revisions WHERE {UNNEEDED}"));
         let scanned: Vec<&String> = steps.iter().filter(|step| step.starts_with("SCAN")).collect();
         assert!(matches!(scanned[..], [revisions] if revisions.starts_with("SCAN revisions")), "{steps:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{digest, pack, unpack_within};
+
+    #[test]
+    fn what_is_packed_takes_so_much_memory_and_no_more() {
+        let bytes = vec![0; 100_000];
+        let (packed, is_packed) = pack(&bytes);
+        assert!(is_packed && packed.len() < 1000);
+        let unpacked = |most| unpack_within(most, &digest(&bytes), 100_000, is_packed, Some(packed.clone()));
+        assert_eq!(unpacked(100_000), Some(bytes.clone()));
+        assert_eq!(unpacked(99_999), None);
     }
 }

@@ -11,6 +11,9 @@ use crate::revision::manifest::{FORM, Manifest};
 use crate::revision::sources::Kept;
 use crate::servers::Connections;
 
+/// Bytes of all components that a revision kept, and of everything else: a journal may have been sent, and what is packed in it may be anything.
+const MOST: usize = 1 << 30;
+
 /// Why a revision cannot be gone on with.
 #[derive(Debug, Error)]
 pub enum KeptError {
@@ -20,6 +23,9 @@ pub enum KeptError {
     /// Its list is not of the form that this version reads
     #[error("its list is not understood: {0}")]
     List(#[source] serde_json::Error),
+    /// It is larger than what is read of one
+    #[error("it has more than {MOST} bytes")]
+    TooLarge,
     /// Its list is of the form of another version
     #[error("its list is not understood: it is of form {0}, and this version reads {FORM}")]
     Form(u32),
@@ -36,11 +42,16 @@ pub(crate) async fn kept(store: &dyn RunStore, digest: &str, connections: &Conne
         return Err(KeptError::Form(manifest.form));
     }
     let (mut texts, mut components) = (BTreeMap::new(), BTreeMap::new());
+    let mut left = MOST;
     for digest in manifest.texts() {
-        texts.insert(digest.to_owned(), Artefact::new(store.artefact(digest).await?));
+        let text = Artefact::new(store.artefact(digest).await?);
+        left = left.checked_sub(text.bytes().len()).ok_or(KeptError::TooLarge)?;
+        texts.insert(digest.to_owned(), text);
     }
+    let mut left = MOST;
     for digest in replaced(&manifest, connections).await {
         let component = Artefact::new(store.artefact(&digest).await?);
+        left = left.checked_sub(component.bytes().len()).ok_or(KeptError::TooLarge)?;
         components.insert(digest, component);
     }
     Ok(Kept { manifest, texts, components })
