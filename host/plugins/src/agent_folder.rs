@@ -349,6 +349,10 @@ impl AgentFolder {
         };
         words.extend(footprint.directories().map(directory));
         words.extend(footprint.files().map(|file| format!("`{file}` is pinned to its current content")));
+        let importing = footprint.files().filter(|file| self.written.all_grants().contains_key(*file) && imports(file));
+        words.extend(importing.map(|file| {
+            format!("files that `{file}` imports are not pinned, and have what is granted to it, also when they are changed later")
+        }));
         words
     }
 
@@ -409,6 +413,11 @@ impl AgentFolder {
     pub fn pins_plugin(&self, name: &str) -> bool {
         self.lock.plugin.contains_key(name)
     }
+}
+
+/// Whether a file is in a language whose files may import others of the project.
+fn imports(file: &str) -> bool {
+    [".py", ".ts"].iter().any(|ending| file.ends_with(ending))
 }
 
 /// Whether a folder says nothing that trust would change.

@@ -299,3 +299,13 @@ fn what_changes_while_the_operator_looks_is_not_trusted() {
         desk.open().trust(&desk.list()).unwrap();
     }
 }
+
+#[test]
+fn it_is_said_what_is_not_pinned_of_a_script_that_may_import_others() {
+    let desk = Desk::new();
+    desk.write("scripts/plain.js", "first");
+    desk.write("hotcell.toml", &format!("{SETTINGS}[grants.\"scripts/plain.js\"]\nkv = true\n"));
+    let words = desk.open().pinned_in_words();
+    let said: Vec<&String> = words.iter().filter(|line| line.contains("imports are not pinned")).collect();
+    assert!(said.len() == 1 && said[0].contains("`scripts/fetch.py`"), "{words:?}");
+}
