@@ -231,7 +231,7 @@ pub(super) fn describe_question(question: &Question, several: bool, strong: &dyn
 
 /// What `runs answer` says after it.
 pub(super) fn describe_answered(open: &OpenQuestion) -> String {
-    format!("answered the question of `{}`", open.question.node)
+    format!("answered the question of `{}`", one_line(&open.question.node, 200))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use hotcell_runtime::{Agent, Loading, RunInput};
+use hotcell_visible::is_hidden;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -55,7 +56,7 @@ pub(super) fn perform(
         // Without a history there is one less comfort, and nothing to say about it.
         let _ = editor.load_history(file);
     }
-    editor.set_helper(Some(Words { starters: agent.conversation_starters.clone(), colour: context.screen.colour() }));
+    editor.set_helper(Some(Words::of(&agent.conversation_starters, context.screen.colour())));
     let screen = &context.screen;
     let title = one_line(&agent.graph.name, 60);
     screen.line(&screen.paint(DIM, &format!("{title}: each message runs the graph; /help shows more, Ctrl-D leaves")));
@@ -153,6 +154,13 @@ struct Words {
 }
 
 impl Words {
+    /// What is completed stands on the line as it is, and is sent: a message is no suggestion that steers a terminal, or has in it what
+    /// nobody sees.
+    fn of(suggested: &[String], colour: bool) -> Self {
+        let is_plain = |starter: &&String| !starter.chars().any(is_hidden);
+        Words { starters: suggested.iter().filter(is_plain).cloned().collect(), colour }
+    }
+
     fn all(&self) -> impl Iterator<Item = &str> {
         COMMANDS.iter().map(|(name, _)| *name).chain(self.starters.iter().map(String::as_str))
     }
@@ -200,5 +208,17 @@ impl Validator for Words {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let goes_on = context.input().ends_with('\\');
         Ok(if goes_on { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Words;
+
+    #[test]
+    fn what_steers_a_terminal_or_is_not_seen_is_not_suggested() {
+        let suggested =
+            ["Hello 👨\u{200d}👩!", "a\u{1b}]0;x\u{7}", "b\u{202e}c", "d\u{e0041}", "e\nf"].map(str::to_owned);
+        assert_eq!(Words::of(&suggested, false).starters, suggested[..1]);
     }
 }

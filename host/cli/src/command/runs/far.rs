@@ -11,6 +11,7 @@ use crate::command::far_session::{FarSession, Order, all_entries, refuse};
 use crate::command::on_threads;
 use crate::exit::{Exit, Failure};
 use crate::far::{self, Answered, Client, Refused, Run};
+use crate::untrusted::one_line;
 
 /// How long to wait before a stream that was cut off is taken up again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -179,7 +180,7 @@ fn answer(context: &Context, client: &Client, run: String, body: &Value, resume:
         _ => None,
     });
     let node = node.unwrap_or(answered.question_id);
-    context.screen.line(&format!("answered the question of `{node}`"));
+    context.screen.line(&format!("answered the question of `{}`", one_line(&node, 200)));
     if !resume {
         context.screen.line("the run is still working and continues with the answer");
         return Ok(Exit::Done);

@@ -6,6 +6,7 @@ use hotcell_runtime::{RunPage, RunQuery, RunStatus, RunSummary};
 use serde_json::json;
 
 use super::{Context, HostArguments, print, wait};
+use crate::command::quoted;
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::narration::short;
@@ -86,7 +87,7 @@ fn lasted(record: &RunSummary, now: SystemTime) -> Duration {
 /// Says how to get the next page.
 fn tell_next(context: &Context, next: Option<&str>) {
     if let Some(next) = next {
-        context.screen.line(&format!("more runs: add `--after {next}`"));
+        context.screen.line(&format!("more runs: add `--after {}`", quoted(next)));
     }
 }
 
