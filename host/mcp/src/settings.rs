@@ -59,12 +59,22 @@ pub enum Transport {
 }
 
 impl ServerSettings {
-    /// Takes relative paths of certificates and keys from `folder`, that of the file which names them.
+    /// Takes relative paths of certificates and keys from `folder`, that of the file which names them, and starts a program there.
     pub fn relative_to(&mut self, folder: &Path) {
         if let Transport::StreamableHttp { tls, .. } | Transport::Sse { tls, .. } = &mut self.transport {
             for file in [&mut tls.ca_file, &mut tls.client_certificate, &mut tls.client_key].into_iter().flatten() {
                 *file = folder.join(&*file);
             }
+        }
+        self.start_within(folder);
+    }
+
+    /// Starts a program in `folder`, or in what its settings say from there. Where hotcell itself is started there may be another
+    /// `server.py`, of somebody else.
+    pub fn start_within(&mut self, folder: &Path) {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if let Transport::Stdio { cwd, .. } = &mut self.transport {
+            *cwd = Some(cwd.as_ref().map_or_else(|| folder.to_owned(), |named| folder.join(named)));
         }
     }
 }
@@ -106,6 +116,28 @@ impl fmt::Debug for Transport {
             }
             Transport::StreamableHttp { url, headers, tls } => http("StreamableHttp", url, headers, tls),
             Transport::Sse { url, headers, tls } => http("Sse", url, headers, tls),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_starts_in_the_folder_of_the_file_that_names_it() {
+        for (folder, named, started_in) in [
+            ("/agent", None, "/agent"),
+            ("/agent", Some("bin"), "/agent/bin"),
+            ("/agent", Some("/srv"), "/srv"),
+            ("", None, "."),
+        ] {
+            let (command, cwd) = ("python3".to_owned(), named.map(PathBuf::from));
+            let transport = Transport::Stdio { command, args: Vec::new(), env: BTreeMap::new(), cwd };
+            let mut settings = ServerSettings { name: "s".to_owned(), transport, limits: Limits::default() };
+            settings.relative_to(Path::new(folder));
+            let Transport::Stdio { cwd, .. } = settings.transport else { panic!("a program") };
+            assert_eq!(cwd.as_deref(), Some(Path::new(started_in)));
         }
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn settings_of(
             }
         }
     };
-    Ok(ServerSettings { name: server.name.clone(), transport, limits: Limits::default() })
+    let mut settings = ServerSettings { name: server.name.clone(), transport, limits: Limits::default() };
+    settings.start_within(folder);
+    Ok(settings)
 }
 
 /// How the functions of a server are shown and called, as far as somebody said it.

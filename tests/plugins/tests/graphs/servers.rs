@@ -52,6 +52,18 @@ fn a_server_without_a_grant_is_not_started_and_the_grant_is_named() {
     assert!(refused.contains("http = [\"http://127.0.0.1:9\"]"), "{refused}");
 }
 
+/// The program that was looked at lies beside the file that names it, and not where somebody else has one of the same name.
+#[test]
+fn a_program_is_started_in_the_folder_of_the_file_that_names_it() {
+    let desk = Desk::new(GRAPH);
+    desk.settings("[grants.\"mcp:library\"]\nprocess = true");
+    desk.write("server.py", "open('started', 'w')\n");
+    let servers = json!({ "mcpServers": { "library": { "command": "python3", "args": ["server.py"] } } });
+    desk.write("mcp.json", &servers.to_string());
+    assert!(desk.refusal().contains("`library` has ended"), "{}", desk.refusal());
+    assert!(desk.path("started").exists());
+}
+
 #[test]
 fn what_is_wrong_with_the_file_of_servers_is_said() {
     let desk = Desk::new(GRAPH);
