@@ -1,7 +1,7 @@
 //! Text that guests, models and people wrote, made fit for a terminal: no control characters, nothing that hides or
 //! reorders text, not more than fits. It must not be used on text that is data for another program.
 
-use hotcell_visible::is_hidden;
+use hotcell_visible::{MOST_MARKS, is_hidden, is_joiner, is_mark};
 
 /// What terminal commands begin with.
 const ESCAPE: char = '\u{1b}';
@@ -11,7 +11,9 @@ const ENDS: [&str; 2] = ["\u{1b}[0m", "\u{1b}[m"];
 /// The text on one line, at most `limit` characters; what is cut off is counted.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let mut shown = String::new();
+    let mut marks = 0;
     for (number, character) in text.chars().enumerate() {
+        marks = marks_with(marks, character);
         if number == limit {
             let rest = text.chars().count() - limit;
             return format!("{shown}… ({rest} more characters)");
@@ -20,22 +22,34 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            hidden if is_hidden(hidden) => shown.extend(hidden.escape_unicode()),
+            hidden if is_hidden(hidden) || marks > MOST_MARKS => shown.extend(hidden.escape_unicode()),
             plain => shown.push(plain),
         }
     }
     shown
 }
 
+/// How many marks a letter has with this character, where it had so many before it.
+fn marks_with(marks: usize, character: char) -> usize {
+    match character {
+        mark if is_mark(mark) => marks + 1,
+        // It is not seen, and the marks behind it are over the same letter.
+        joiner if is_joiner(joiner) => marks,
+        _ => 0,
+    }
+}
+
 /// The text with its line ends and tabs, all of it.
 pub(crate) fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
+    let mut marks = 0;
     while let Some(character) = characters.next() {
+        marks = marks_with(marks, character);
         match character {
             '\r' if characters.peek() == Some(&'\n') => {}
             '\n' | '\t' => shown.push(character),
-            hidden if is_hidden(hidden) => shown.extend(hidden.escape_unicode()),
+            hidden if is_hidden(hidden) || marks > MOST_MARKS => shown.extend(hidden.escape_unicode()),
             plain => shown.push(plain),
         }
     }
@@ -171,6 +185,15 @@ mod tests {
         let line = json_line(&value.to_string());
         assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), value);
         assert!(!line.chars().any(is_hidden) && line.contains("ä🙂") && line.contains("\\udb40\\udc41"), "{line}");
+    }
+
+    #[test]
+    fn marks_over_a_letter_stay_within_its_line() {
+        let text = format!("e\u{301}\u{302}x{}y", "\u{301}".repeat(6));
+        let expected = format!("e\u{301}\u{302}x{}\\u{{301}}\\u{{301}}y", "\u{301}".repeat(4));
+        assert_eq!((one_line(&text, 100), lines(&text)), (expected.clone(), expected));
+        let joined = "x\u{301}\u{301}\u{301}\u{200d}\u{301}\u{301}";
+        assert_eq!(one_line(joined, 100), "x\u{301}\u{301}\u{301}\u{200d}\u{301}\\u{301}");
     }
 
     #[test]

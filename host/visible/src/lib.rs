@@ -14,6 +14,17 @@ pub fn is_hidden(character: char) -> bool {
                 | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'))
 }
 
+/// Whether a character is a mark that is drawn over the letter before it. No script needs more than [`MOST_MARKS`] of these in a row; hundreds of
+/// them are drawn over the lines around.
+pub fn is_mark(character: char) -> bool {
+    matches!(character,
+        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+            | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// Marks that one letter has at most.
+pub const MOST_MARKS: usize = 4;
+
 /// Whether a character cannot be seen and many scripts and emoji cannot be written without it: joiners, and selectors of a form.
 pub fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
@@ -21,7 +32,7 @@ pub fn is_joiner(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_hidden, is_joiner};
+    use super::{is_hidden, is_joiner, is_mark};
 
     #[test]
     fn what_is_not_seen_is_hidden() {
@@ -55,6 +66,12 @@ mod tests {
         ] {
             assert!(is_hidden(hidden) && !is_joiner(hidden), "{hidden:?}");
         }
+    }
+
+    #[test]
+    fn marks_are_those_over_a_letter() {
+        assert!(['\u{301}', '\u{489}', '\u{20dd}', '\u{fe2f}'].into_iter().all(is_mark));
+        assert!(!"\u{e9} हिन्दी ไทย \u{5e9}\u{5b8}\u{fe0f}".chars().any(is_mark));
     }
 
     #[test]

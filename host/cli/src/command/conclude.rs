@@ -87,7 +87,8 @@ impl Conclusion<'_> {
             }
             Outcome::Waiting { questions } => self.tell_how_to_answer(report, questions),
             Outcome::Cancelled => {
-                self.context.screen.warning(&format!("run {} was cancelled by another process", report.run));
+                let run = one_line(report.run.as_str(), 200);
+                self.context.screen.warning(&format!("run {run} was cancelled by another process"));
             }
             Outcome::Interrupted => self.tell_how_to_resume(report, "was interrupted"),
             Outcome::Paused => self.tell_how_to_resume(report, "was paused"),
@@ -126,10 +127,11 @@ impl Conclusion<'_> {
             return;
         }
         let run = &report.run;
+        let shown = one_line(run.as_str(), 200);
         screen.line(&match questions.len() {
-            0 | 1 => format!("run {run} is waiting for an answer; answer it now or later with"),
+            0 | 1 => format!("run {shown} is waiting for an answer; answer it now or later with"),
             several => {
-                format!("run {run} waits for {several} answers; answer in any order, now or later, with")
+                format!("run {shown} waits for {several} answers; answer in any order, now or later, with")
             }
         });
         for question in questions {
@@ -157,7 +159,8 @@ impl Conclusion<'_> {
             screen.line(&screen.paint(WARNING, "the run is lost, because `--journal memory` keeps nothing"));
             return;
         }
-        screen.line(&format!("run {} {what}; everything committed is kept. Resume it with", report.run));
+        let run = one_line(report.run.as_str(), 200);
+        screen.line(&format!("run {run} {what}; everything committed is kept. Resume it with"));
         let command = self.context.runs_command("resume", report.run.as_str(), "");
         screen.line(&format!("  {}", screen.paint(STRONG, &command)));
     }

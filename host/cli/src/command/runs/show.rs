@@ -75,7 +75,7 @@ impl Page<'_> {
         let record = self.record;
         let field = |name: &str, value: String| format!("{}{value}", self.paint(DIM, &format!("{name:<9}")));
         let mut text = vec![
-            field("run", self.paint(STRONG, record.id.as_str())),
+            field("run", self.paint(STRONG, &one_line(record.id.as_str(), SHOWN))),
             field(
                 "graph",
                 format!("{} ({})", one_line(&record.header.graph, SHOWN), one_line(&record.header.source, SHOWN)),

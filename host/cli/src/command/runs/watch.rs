@@ -102,11 +102,11 @@ pub(super) fn end(context: &Context, record: &RunRecord, entries: &[Entry]) -> R
         }
         RunStatus::Paused => {
             let command = context.runs_command("resume", record.id.as_str(), "");
-            screen.line(&format!("run {} is paused; resume it with: {command}", record.id));
+            screen.line(&format!("run {} is paused; resume it with: {command}", one_line(record.id.as_str(), SHOWN)));
             Ok(Exit::Interrupted)
         }
         status => {
-            screen.line(&format!("run {} is {status}", record.id));
+            screen.line(&format!("run {} is {status}", one_line(record.id.as_str(), SHOWN)));
             Ok(Exit::Interrupted)
         }
     }
