@@ -85,9 +85,23 @@ impl FolderRecord {
     pub fn is_trusted_now(&self, folder: &Path, trust: &Trust) -> bool {
         match trust.pinned(folder) {
             Pinned::All => true,
-            Pinned::To(now) => self.decision.footprint.as_ref() == Some(&now),
+            Pinned::To(now) => self.decision.footprint.as_ref() == Some(&now) && self.says_what_is_in(&now, folder),
             Pinned::Before | Pinned::Nothing => false,
         }
+    }
+
+    /// Whether the settings and the lock of this record are those that a footprint has digests of.
+    fn says_what_is_in(&self, footprint: &Footprint, folder: &Path) -> bool {
+        let settings = self.settings.as_ref().is_none_or(|text| footprint.has(SETTINGS_FILE, text.as_bytes()));
+        settings
+            && match Lock::text(folder) {
+                Ok(Some(text)) => {
+                    footprint.has(LOCK_FILE, text.as_bytes())
+                        && Lock::parse(folder, &text).is_ok_and(|lock| lock == self.lock)
+                }
+                Ok(None) => self.lock == Lock::default(),
+                Err(_) => false,
+            }
     }
 
     /// The same folder as it counts where nobody trusts it.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use hotcell_budget::Budget;
 use tempfile::TempDir;
 
-use crate::{AgentFolder, Trust};
+use crate::{AgentFolder, FolderRecord, Trust};
 
 /// A folder with everything that decides, beside a key that nobody there may have.
 struct Desk {
@@ -308,4 +308,23 @@ fn it_is_said_what_is_not_pinned_of_a_script_that_may_import_others() {
     let words = desk.open().pinned_in_words();
     let said: Vec<&String> = words.iter().filter(|line| line.contains("imports are not pinned")).collect();
     assert!(said.len() == 1 && said[0].contains("`scripts/fetch.py`"), "{words:?}");
+}
+
+/// A record is part of a journal, which may have been sent: it counts as what is trusted only with the very settings and pins of that.
+#[test]
+fn a_record_is_what_is_trusted_now_with_all_that_it_says() {
+    let desk = Desk::trusted();
+    let record = desk.open().record();
+    let is_trusted = |record: &FolderRecord| record.is_trusted_now(&desk.at(""), &desk.list());
+    assert!(is_trusted(&record) && record.trusted_text(&desk.at("")).is_some());
+    let changed = |key: &str, value: serde_json::Value| {
+        let mut told = serde_json::to_value(&record).unwrap();
+        told[key] = value;
+        serde_json::from_value::<FolderRecord>(told).unwrap()
+    };
+    assert!(!is_trusted(&changed("settings", "[hooks]\norder = []\n".into())));
+    assert!(!is_trusted(&changed("lock", serde_json::json!({ "plugin": { "x": { "digest": "abc" } } }))));
+    assert!(!is_trusted(&record.clone().of_nobody()));
+    desk.list().forget(&desk.at("")).unwrap();
+    assert!(!is_trusted(&record));
 }
