@@ -15,6 +15,8 @@ use crate::recording::{Called, Gave, Player, Recording};
 const SLOWER: u32 = 4;
 /// The least that is waited for a call.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest that is waited for a call, whatever its recording says.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What came of a call that was executed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Cells {
     /// [`Gap`](crate::Gap) does not hold what is needed for that; look at [`Recording::gap`] first.
     pub async fn reexecute(&self, cell: &Cell, source: Option<Arc<str>>, recording: &Recording) -> Reexecuted {
         let player = Some(Arc::new(Player::new(recording)));
-        let patience = recording.budget.wall_clock.saturating_mul(SLOWER).max(PATIENCE);
+        let patience = recording.budget.wall_clock.saturating_mul(SLOWER).clamp(PATIENCE, LONGEST);
         let terms = Terms {
             // A recording of a call that had directories says so by its gap. One that names directories and has no gap was not
             // written by us, and they would be opened: they are the one thing granted that no player stands in for.
