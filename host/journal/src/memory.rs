@@ -161,6 +161,12 @@ impl RunStore for MemoryStore {
         Ok(History { entries: run.everything(), damage: None, worked: run.worked })
     }
 
+    async fn unread(&self, run: &RunId) -> Result<Vec<Entry>, JournalError> {
+        let run = self.run(run)?;
+        let unread = locked(&run).mail.clone();
+        Ok(unread)
+    }
+
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
         let run = self.run(run)?;
         let run = locked(&run);

@@ -350,9 +350,12 @@ pub trait RunStore: Send + Sync {
     /// Everything that was committed of a run, what was sent to it included.
     async fn history(&self, run: &RunId) -> Result<History, JournalError>;
 
+    /// What was sent to a run and not received yet.
+    async fn unread(&self, run: &RunId) -> Result<Vec<Entry>, JournalError>;
+
     /// Entries of a run, `limit` at most: those whose number is higher than `after`. Of long entries there are fewer, so that no page
-    /// takes much more room than one of them; there are none only where there are no more. What was sent and not received is not among
-    /// them; it will be.
+    /// takes much more room than one of them; there are none only where there are no more. What was sent and not received
+    /// ([`RunStore::unread`]) is not among them; it will be.
     ///
     /// # Errors
     /// [`JournalError::Damaged`] if one of them is not what was written.

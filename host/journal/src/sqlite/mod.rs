@@ -258,6 +258,17 @@ impl RunStore for SqliteStore {
         Ok(aside(&self.shared, move |shared| shared.history(&run, u64::MAX)).await?.unwrap_or_default())
     }
 
+    async fn unread(&self, run: &RunId) -> Result<Vec<Entry>, JournalError> {
+        let found = self.shared.read(|connection| {
+            let number = connection
+                .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
+                .query_row([run.as_str()], |row| row.get(0))
+                .optional()?;
+            number.map(|number| unread(connection, number)).transpose()
+        })?;
+        found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
+    }
+
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
         match limit > SHORT && self.shared.is_long(run, after)? {
             true => {

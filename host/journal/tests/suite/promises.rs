@@ -72,12 +72,14 @@ async fn an_answer_reaches_a_run_that_is_worked_on_and_one_that_rests() {
         store.send(&run, answered(1, 0, "yes")).await.expect("sent");
         let (writer, received) = receiving.await.expect("no panic");
         assert_eq!(received.expect("received"), [answered(1, 0, "yes")]);
+        assert!(store.unread(&run).await.expect("read").is_empty());
         // It is an entry now, and is not received twice.
         writer.append(vec![asked(2, 0), Entry::of_run(Fact::Waiting)]).await.expect("added");
 
         store.send(&run, answered(2, 0, "no")).await.expect("sent");
         assert_eq!(store.with_messages().await.expect("read"), std::slice::from_ref(&run));
         assert!(facts(&*store, &run).await.contains(&answered(2, 0, "no").fact), "what was sent is seen at once");
+        assert_eq!(store.unread(&run).await.expect("read"), [answered(2, 0, "no")]);
         let Taken { writer, history } = store.take(&run, Fact::Resumed).await.expect("taken");
         let last: Vec<Fact> = history.entries.into_iter().rev().take(2).map(|entry| entry.fact).collect();
         assert_eq!(last, [Fact::Resumed, answered(2, 0, "no").fact]);

@@ -36,6 +36,8 @@ pub(super) async fn each(
 /// The questions of a run that wait for an answer; of one that is damaged, those that can be read.
 pub(super) async fn open_questions(server: &Server, run: &RunId) -> Result<Vec<OpenQuestion>, Problem> {
     let store = server.runs().store();
+    // First of all: what is received while entries are read is among those as well, and an answer counts once.
+    let unread = store.unread(run).await?;
     let (mut asking, mut after) = (Asking::default(), 0);
     loop {
         let EntryPage { entries, is_last, .. } = match store.entries(run, after, AT_ONCE).await {
@@ -50,6 +52,7 @@ pub(super) async fn open_questions(server: &Server, run: &RunId) -> Result<Vec<O
             asking.add(&numbered.entry);
         }
         if is_last {
+            unread.iter().for_each(|entry| asking.add(entry));
             return Ok(asking.open());
         }
         // Others want to be served, too.

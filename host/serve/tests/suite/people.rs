@@ -87,6 +87,17 @@ async fn what_is_asked_after_many_entries_is_in_the_inbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_with_an_answer_is_not_in_the_inbox_before_its_run_goes_on() {
+    let desk = Desk::with(&[ASK]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    assert_eq!(ok(desk.get("/inbox")).await["items"][0]["run_id"], run);
+    // Of another process, which does not go on with the run.
+    desk.host().answer(&run, None, "me").await.expect("answered");
+    assert_eq!(ok(desk.get("/inbox")).await["items"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn several_questions_are_told_apart() {
     let desk = Desk::with(&[TWO]).await;
     let result = ok(desk.post("/runs/wait", json!({ "input": "x" }))).await;

@@ -122,6 +122,10 @@ impl RunStore for Held {
         self.store.history(run).await
     }
 
+    async fn unread(&self, run: &RunId) -> Result<Vec<Entry>, JournalError> {
+        self.store.unread(run).await
+    }
+
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
         self.store.entries(run, after, limit).await
     }
