@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::query::Alive;
 use super::{Shared, artefacts, texts};
@@ -80,14 +80,18 @@ impl Shared {
                 && transaction.total_changes() - begun < ROWS
             {
                 left = others;
-                // It may have been begun since they were chosen.
-                let is_needed: bool = transaction
+                // Since they were chosen, it may have been retried or removed, and another one may have gone on from it.
+                let found: Option<(String, bool)> = transaction
                     .prepare_cached(
-                        "SELECT EXISTS (SELECT 1 FROM runs
-                         WHERE follows = (SELECT id FROM runs WHERE number = ?1) AND number <> ?1)",
+                        "SELECT status, EXISTS (SELECT 1 FROM runs AS later WHERE later.follows = runs.id AND later.number <> ?1)
+                         FROM runs WHERE number = ?1",
                     )?
-                    .query_row([run], |row| row.get(0))?;
-                if is_needed {
+                    .query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?;
+                let may_go = found.is_some_and(|(status, is_needed)| {
+                    !is_needed && RunStatus::from_word(&status).is_some_and(RunStatus::is_final)
+                });
+                if !may_go {
                     continue;
                 }
                 for text in REMOVED {
@@ -165,14 +169,19 @@ mod tests {
     use super::ROWS;
     use crate::entry::{Entry, Fact, RunHeader};
     use crate::ids::RunId;
-    use crate::store::{JournalError, RunQuery, RunStore as _};
+    use crate::store::{JournalError, RunQuery, RunStore as _, RunWriter};
 
-    /// A run that has ended, with so many entries in between, which goes on from another one.
-    async fn ended(store: &SqliteStore, entries: u64, after: Option<&RunId>) -> RunId {
+    /// A run that begins, and goes on from another one.
+    async fn begun(store: &SqliteStore, after: Option<&RunId>) -> Box<dyn RunWriter> {
         let given: Object = after.iter().map(|after| ("after".into(), after.as_str().into())).collect();
         let header =
             RunHeader { graph: "test".into(), source: "test".into(), digest: String::new(), kept: false, given };
-        let writer = store.create(&header, None).await.expect("begun");
+        store.create(&header, None).await.expect("begun")
+    }
+
+    /// A run that has ended, with so many entries in between, which goes on from another one.
+    async fn ended(store: &SqliteStore, entries: u64, after: Option<&RunId>) -> RunId {
+        let writer = begun(store, after).await;
         let fired = |_| Entry::of_run(Fact::TimerFired { node: "n".to_owned() });
         writer.append((0..entries).map(fired).collect()).await.expect("added");
         let end = Entry::of_run(Fact::Ended { result: Ok("done".into()), node: None });
@@ -203,5 +212,20 @@ mod tests {
         assert_eq!(store.shared.remove(&[2, 1]).expect("removed").1, 2);
         let gone = store.find(first.as_str()).await;
         assert!(matches!(gone, Err(JournalError::NoSuchRun(_))), "{gone:?}");
+    }
+
+    #[tokio::test]
+    async fn a_run_stays_that_was_retried_since_it_was_chosen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let failed = begun(&store, None).await;
+        let end = Entry::of_run(Fact::Ended { result: Err("it failed".into()), node: None });
+        failed.append(vec![end]).await.expect("ended");
+        let run = failed.run().clone();
+        drop(failed);
+        let taken = store.take(&run, Fact::Retried).await.expect("taken");
+        assert_eq!(store.shared.remove(&[1]).expect("looked at").1, 0);
+        store.find(run.as_str()).await.expect("it is there");
+        drop(taken);
     }
 }
