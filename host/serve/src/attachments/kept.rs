@@ -201,11 +201,11 @@ impl Store {
         })
     }
 
-    /// Forgets that a run was given an attachment.
-    pub(super) fn forget_given(&self, digest: &Digest, run: &str) -> Result<(), StoreError> {
+    /// Forgets that a run was given an attachment, unless it was given it again since.
+    pub(super) fn forget_given(&self, digest: &Digest, run: &str, since: SystemTime) -> Result<(), StoreError> {
         self.with(|connection| {
-            let forget = "DELETE FROM attached WHERE run = ?1 AND digest = ?2";
-            connection.prepare_cached(forget)?.execute(params![run, digest.as_bytes()]).map(drop)
+            let forget = "DELETE FROM attached WHERE run = ?1 AND digest = ?2 AND at < ?3";
+            connection.prepare_cached(forget)?.execute(params![run, digest.as_bytes(), microseconds(since)]).map(drop)
         })
     }
 
@@ -313,7 +313,11 @@ mod tests {
         assert_eq!(runs(""), [("a".to_owned(), None), ("b".to_owned(), Some("t".to_owned()))]);
         assert_eq!(runs("a").len(), 1);
         for run in ["a", "b"] {
-            store.forget_given(&one, run).expect("forgotten");
+            store.forget_given(&one, run, now - std::time::Duration::from_secs(60)).expect("asked");
+        }
+        assert_eq!(runs("").len(), 2, "they were given it since");
+        for run in ["a", "b"] {
+            store.forget_given(&one, run, later).expect("forgotten");
         }
         store.forget_attachment(old()[0].0, now - std::time::Duration::from_secs(60)).expect("asked");
         assert_eq!(old().len(), 1, "it was sent since");

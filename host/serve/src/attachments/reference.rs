@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hotcell_graph::Value;
+use hotcell_graph::value::MAX_KEPT_DEPTH;
 use sha2::{Digest as _, Sha256};
 
 /// What begins the name of a digest.
@@ -14,8 +15,8 @@ const PREFIX: &str = "attachment:sha256:";
 const DIGITS: usize = 64;
 /// Attachments to which something refers at most.
 pub(crate) const MOST: usize = 100;
-/// How deep in lists and objects is looked: as deep as a value may be that a graph makes.
-const DEEPEST: usize = 256;
+/// How deep in lists and objects is looked: as deep as a value may be that a journal keeps.
+const DEEPEST: usize = MAX_KEPT_DEPTH;
 /// What looking at a value costs beside its text. Values share what they are made of, so a few of them can stand for any number.
 const EACH: usize = 4;
 

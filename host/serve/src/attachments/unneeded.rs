@@ -47,6 +47,8 @@ impl Attachments {
                 if !self.is_needed(journal, digest, since).await? {
                     self.store.forget_attachment(*number, since)?;
                 }
+                // Others want to be served, too.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -62,7 +64,7 @@ impl Attachments {
                 if given.at >= since || has_it(journal, given).await? {
                     return Ok(true);
                 }
-                self.store.forget_given(digest, &given.run)?;
+                self.store.forget_given(digest, &given.run, since)?;
             }
         }
     }
