@@ -75,8 +75,9 @@ pub(crate) fn share_of(
         (None, known) => known.id(),
     };
     let share = shares.take(whose).map_err(|most| {
-        let detail =
-            format!("{most} requests and streams of this key or tenant are answered at the moment, which is its share");
+        let detail = format!(
+            "at the moment this key or tenant may have {most} requests and streams at a time, which is half of what others leave"
+        );
         Problem::new(http::StatusCode::TOO_MANY_REQUESTS, detail)
             .kind("too-many-requests-at-once", "Too many requests at once")
             .with("retry_after", 1)

@@ -53,7 +53,7 @@ fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
     let refused = |detail: String| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     match kind.split_once('/') {
         _ if FORMS.contains(&kind.as_str()) => refused(format!(
-            "the body has to be the document itself, and not a form; say what it is, with `Content-Type`, or `{ANYTHING}`"
+            "the body has to be the document itself, not a form; send its type as `Content-Type`, or `{ANYTHING}`"
         )),
         Some((first, second)) if is_part(first) && is_part(second) => Ok(kind),
         _ => refused(format!("`{}` is not a valid `Content-Type`; an example is `application/pdf`", shown(said))),
@@ -63,8 +63,8 @@ fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
 /// Send a document to which inputs, values of a state and answers can refer
 ///
 /// `reference` of the reply is a text that stands for it. Where a question has it in its text, its context or its arguments, the inbox lists the
-/// document. The same bytes are kept once, under the name and the type with which they were first sent. A document is kept as long as a run that was
-/// given a reference to it, and one that no run was given for a day.
+/// document. The same bytes are kept once, under the name and the type with which they were first sent. A document is kept as long as a run
+/// exists that was given its reference; without one, it is kept for a day.
 #[utoipa::path(
     post, path = "/attachments", tag = "People", security(("key" = ["run", "answer"])),
     params(
@@ -101,7 +101,7 @@ async fn create(
         Kept::Before(attachment) => Ok((StatusCode::OK, Json(attachment))),
         Kept::Full => {
             let detail = format!(
-                "there is no room for it: {MOST_KEPT} attachments and {MOST_BYTES} bytes are kept; remove runs that are not needed any more"
+                "there is no room for it: at most {MOST_KEPT} attachments with {MOST_BYTES} bytes in total are kept; remove runs that are not needed any more, and their attachments go a day later"
             );
             Err(Problem::conflict(detail).kind("attachments-full", "There is no room for attachments"))
         }

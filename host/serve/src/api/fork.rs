@@ -133,7 +133,7 @@ async fn may_set(server: &Server, run: &RunId, at: u64, by: Answerer<'_>) -> Res
 /// Fork a run: begin another one that has its first entries, goes on from there, and may differ
 ///
 /// What lies before is not done again. What would act on the world outside is withheld and listed, unless it is allowed. Nothing of
-/// the run itself is changed. A fork with an `answer` needs the role `answer`, too, as does one with `set` after somebody was asked.
+/// the run itself is changed. A fork with an `answer` also needs the role `answer`, and so does one with `set` at an entry after a question.
 #[utoipa::path(
     post, path = "/runs/{run_id}/fork", tag = "Runs", security(("key" = ["operate"])),
     params(("run_id" = String, Path, description = "The run")),

@@ -22,7 +22,7 @@ pub(super) fn check_id(id: &str) -> Result<(), Problem> {
     match !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_plain) && is_name {
         true => Ok(()),
         false => Err(Problem::unprocessable(format!(
-            "`{}` is not a valid thread id: it has to have 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`, and not to be `.` or `..`",
+            "`{}` is not a valid thread id: it has to have 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`, and cannot be `.` or `..`",
             shown(id)
         ))),
     }

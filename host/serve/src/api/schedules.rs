@@ -275,7 +275,8 @@ pub(super) async fn keep(server: &Server, id: &str, body: Body, before: Option<&
     let bytes = |body: &Body| serde_json::to_vec(body).map_or(0, |json| json.len());
     let grows = before.is_none_or(|before| bytes(&body) > bytes(before));
     if grows && server.store().schedule_bytes(id)?.saturating_add(bytes(&body)) > MOST_BYTES {
-        let detail = format!("all schedules together may have {MOST_BYTES} bytes; delete one, or give it less `input`");
+        let detail =
+            format!("all schedules together may have at most {MOST_BYTES} bytes; delete one, or shorten its `input`");
         return Err(Problem::conflict(detail).with("limit", MOST_BYTES));
     }
     // What was missed at other times, or while it was not to begin anything, is not made good.

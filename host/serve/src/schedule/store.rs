@@ -56,7 +56,7 @@ impl Store {
     pub(crate) fn schedule_bytes(&self, but_for: &str) -> Result<usize, StoreError> {
         let bytes: i64 = self.read(|connection| {
             connection
-                .prepare_cached("SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) FROM schedules WHERE id <> ?1")?
+                .prepare_cached("SELECT coalesce(sum(octet_length(body)), 0) FROM schedules WHERE id <> ?1")?
                 .query_row([but_for], |row| row.get(0))
         })?;
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
