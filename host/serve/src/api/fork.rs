@@ -147,7 +147,9 @@ async fn fork(
 ) -> Result<Response, Problem> {
     let sets = wanted.set.as_ref().is_some_and(|set| !set.is_empty());
     if wanted.answer.is_none() && !sets && wanted.operator_id.is_some() {
-        return Err(Problem::unprocessable("`operator_id` says who answers; give the `answer`, too"));
+        return Err(Problem::unprocessable(
+            "`operator_id` says who answers or sets values; give `answer` or `set`, too",
+        ));
     }
     let source = server.runs().find(&run).await?;
     if sets {
