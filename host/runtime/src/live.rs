@@ -14,8 +14,9 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::context::PLUGIN_FOLDER;
 use crate::file_watch::{Folders, Look, Looked, Noticed, UNTOLD_NOTICE, When, follow};
-use crate::serve::ToolCatalog;
+use crate::serve::{ToolCatalog, holds_agent};
 use crate::stamp::FileStamp;
 
 /// How deep below a folder files are looked at: agents lie in it, with their scripts and plugins in folders of their own.
@@ -153,8 +154,14 @@ impl Seen {
             }
             return;
         }
-        // Agents are not looked for behind links, which may lead anywhere; a path that was named is followed.
-        if depth == 0 || (may_be_link && depth < DEPTH) {
+        // A path that was named is followed. Other links may lead anywhere: only agents and plugins are loaded from behind them.
+        let depth = match may_be_link && depth < DEPTH {
+            true if holds_agent(path) => depth,
+            true if path.file_name().is_some_and(|name| name == PLUGIN_FOLDER) => depth.min(1),
+            true => 0,
+            false => depth,
+        };
+        if depth == 0 {
             return;
         }
         self.watch(path);
@@ -230,5 +237,25 @@ mod tests {
         assert_eq!((enough.looked, names(&enough)), (MOST_LOOKED, Vec::new()));
         std::fs::remove_dir_all(&root).expect("removed");
         assert_eq!(Seen::at(std::slice::from_ref(&root)).folders, [place].into());
+    }
+
+    #[test]
+    fn agents_and_plugins_are_followed_where_links_to_them_lead() {
+        let place = tempfile::tempdir().expect("a folder");
+        let place = place.path().canonicalize().expect("it is there");
+        let root = place.join("agents");
+        for folder in ["agents", "desk/scripts", "shared/deep"] {
+            std::fs::create_dir_all(place.join(folder)).expect("made");
+        }
+        for file in ["desk/graph.yaml", "desk/scripts/a.py", "shared/x.wasm", "shared/deep/y"] {
+            std::fs::write(place.join(file), file).expect("written");
+        }
+        std::os::unix::fs::symlink(place.join("desk"), root.join("desk")).expect("linked");
+        std::os::unix::fs::symlink(place.join("shared"), place.join("desk/plugins")).expect("linked");
+        let looked = Seen::at(std::slice::from_ref(&root));
+        let files = ["desk/graph.yaml", "desk/plugins/x.wasm", "desk/scripts/a.py"];
+        assert!(looked.files.keys().eq(files.map(|file| root.join(file)).iter()), "{looked:?}");
+        let folders = ["", "agents", "desk", "desk/scripts", "shared"];
+        assert_eq!(looked.folders, folders.map(|folder| place.join(folder)).into());
     }
 }

@@ -135,15 +135,18 @@ impl Catalog for ToolCatalog {
 
 /// The agents below a folder: the folder itself, or each folder in it that holds one.
 pub fn agents_in(folder: &Path) -> Vec<PathBuf> {
-    let holds_one =
-        |folder: &Path| ["graph.yaml", "config.yaml", "agent.yaml"].iter().any(|file| folder.join(file).is_file());
-    if holds_one(folder) {
+    if holds_agent(folder) {
         return vec![folder.to_owned()];
     }
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| holds_one(path)).collect();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| holds_agent(path)).collect();
     found.sort();
     found
+}
+
+/// Whether a folder is that of an agent.
+pub(crate) fn holds_agent(folder: &Path) -> bool {
+    ["graph.yaml", "config.yaml", "agent.yaml"].iter().any(|file| folder.join(file).is_file())
 }
 
 /// A name as every client takes it.
