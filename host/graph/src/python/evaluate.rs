@@ -8,25 +8,36 @@ use super::text::is_true;
 use super::values::{compare, equal, kind, minus, number};
 use crate::effort;
 use crate::template::Lookup;
-use crate::value::{Object, Value};
+use crate::value::{List, Object, Value};
 
 /// Bytes of values that the operations of one expression look at. They take less than a second.
 const MAX_LOOKED_AT: usize = 256 << 20;
 /// Bytes that count as one step among all expressions that are evaluated together.
 const BYTES_A_STEP: usize = 128;
+/// As many bytes an item of a list counts that is passed without a look into it.
+const AN_ITEM: usize = 4;
 
 /// The value of an expression, if it can be written out.
 pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String> {
+    let value = value(node, scope)?;
+    if matches!(value, Value::List(_) | Value::Object(_)) {
+        value.check_size().map_err(|problem| format!("its value cannot be used: {problem}"))?;
+    }
+    Ok(value)
+}
+
+/// Whether an expression is true. Nobody writes its value out, so that a list of the state is not gone through.
+pub(super) fn holds(node: &Node, scope: &dyn Lookup) -> Result<bool, String> {
+    value(node, scope).map(|value| is_true(&value))
+}
+
+fn value(node: &Node, scope: &dyn Lookup) -> Result<Value, String> {
     let together = usize::try_from(effort::left()).map_or(usize::MAX, |left| left.saturating_mul(BYTES_A_STEP));
     let most = together.min(MAX_LOOKED_AT);
     let evaluation = Evaluation { scope, most, left: Cell::new(most) };
     let value = evaluation.value(node);
     effort::take(((most - evaluation.left.get()) / BYTES_A_STEP) as u64);
-    let value = value?;
-    if matches!(value, Value::List(_) | Value::Object(_)) {
-        value.check_size().map_err(|problem| format!("its value cannot be used: {problem}"))?;
-    }
-    Ok(value)
+    value
 }
 
 struct Evaluation<'s> {
@@ -132,7 +143,13 @@ impl Evaluation<'_> {
     fn holds(&self, operator: Operator, left: &Value, right: &Value) -> Result<bool, String> {
         match (operator, left, right) {
             (Operator::In | Operator::NotIn, _, Value::Object(_)) => {}
+            (Operator::In | Operator::NotIn, Value::Text(text), Value::List(items)) => {
+                self.take(searched(items, text))?;
+            }
             (Operator::In | Operator::NotIn, ..) => self.look_at(right)?,
+            // They differ, and are not looked into.
+            (Operator::Equal | Operator::NotEqual | Operator::Is | Operator::IsNot, ..)
+                if length(left) != length(right) => {}
             // Values of two kinds, such as a list and nothing, are not compared any further.
             (_, Value::Text(_), Value::Text(_))
             | (_, Value::List(_), Value::List(_))
@@ -155,7 +172,10 @@ impl Evaluation<'_> {
 
     /// Takes note that an operation goes through a value.
     fn look_at(&self, value: &Value) -> Result<(), String> {
-        let size = value.check_size().map_err(|problem| format!("a value cannot be used: {problem}"))?;
+        self.take(value.check_size().map_err(|problem| format!("a value cannot be used: {problem}"))?)
+    }
+
+    fn take(&self, size: usize) -> Result<(), String> {
         let left = self.left.get().checked_sub(size);
         self.left.set(left.ok_or_else(|| match self.most {
             MAX_LOOKED_AT => format!("it looks at more than {MAX_LOOKED_AT} bytes of values"),
@@ -166,6 +186,25 @@ impl Evaluation<'_> {
 
     fn look_at_text(&self, value: &Value) -> Result<(), String> {
         if matches!(value, Value::Text(_)) { self.look_at(value) } else { Ok(()) }
+    }
+}
+
+/// How much is looked at where a text is looked for in a list: only texts of the same length are compared with it.
+fn searched(items: &List, text: &str) -> usize {
+    let of_one = |item: &Value| match item {
+        Value::Text(other) if other.len() == text.len() => AN_ITEM + text.len(),
+        _ => AN_ITEM,
+    };
+    items.iter().map(of_one).fold(0, usize::saturating_add)
+}
+
+/// The length of what has one: values of two lengths are not equal.
+fn length(value: &Value) -> Option<usize> {
+    match value {
+        Value::Text(text) => Some(text.len()),
+        Value::List(items) => Some(items.len()),
+        Value::Object(object) => Some(object.len()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 

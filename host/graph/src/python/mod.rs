@@ -83,7 +83,7 @@ impl PythonExpression {
     /// # Errors
     /// As [`PythonExpression::evaluate`].
     pub fn holds(&self, scope: &dyn Lookup) -> Result<bool, String> {
-        self.evaluate(scope).map(|value| text::is_true(&value))
+        evaluate::holds(&self.root, scope).map_err(|problem| format!("`{}`: {problem}", self.source))
     }
 
     /// The keys of the state that it reads.

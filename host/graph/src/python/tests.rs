@@ -145,6 +145,14 @@ fn what_an_expression_makes_and_looks_at_has_an_end() {
     for source in ["state.word.strip(state.letters) == ''", "state.nested is not None", "len(state.items) > 5"] {
         assert_eq!(PythonExpression::parse(source, &[]).unwrap().holds(&state), Ok(true), "{source}");
     }
+    // None of these goes through the whole value.
+    for part in ["state.long != ''", "state.nested != []", "state.nested is not []", "'b' not in state.nested"] {
+        let source = many(part, " and ");
+        assert_eq!(PythonExpression::parse(&source, &[]).unwrap().holds(&state), Ok(true), "{part}");
+    }
+    // A condition that is a list is not written out.
+    let large = format!("[{}]", many("state.nested", ", "));
+    assert_eq!(PythonExpression::parse(&large, &[]).unwrap().holds(&state), Ok(true));
 }
 
 /// Each looks at two hundred megabytes.
