@@ -212,6 +212,16 @@ mod tests {
         );
     }
 
+    /// None of them is deep.
+    #[test]
+    fn long_lists_and_many_conditions_beside_each_other_are_rendered() {
+        let entries: Vec<String> = (0..300).map(|at| format!("'k{at}': {at}")).collect();
+        let listed = format!("{{% set all = {{{}}} %}}{{{{ all[x] }}}}", entries.join(", "));
+        assert_eq!(rendered(&listed, r#"{"x": "k299"}"#).as_deref(), Ok("299"));
+        let chosen = "{% if x == 'de' %}a{% elif x == 'fr' %}b{% elif x == 'es' %}c{% endif %}".repeat(70);
+        assert_eq!(rendered(&chosen, r#"{"x": "es"}"#), Ok("c".repeat(70)));
+    }
+
     #[test]
     fn what_is_wrong_or_left_out_is_said() {
         for (template, problem) in [
@@ -263,7 +273,12 @@ mod tests {
             (format!("{{{{ x{} }}}}", "|e".repeat(30_000)), "more than 500 words and signs"),
             (format!("{{{{ x{} }}}}", " -x".repeat(20_000)), "more than 500 words and signs"),
             (format!("{{{{ {}x }}}}", "x if x else ".repeat(5_000)), "more than 500 words and signs"),
+            (format!("{{{{ {}x }}}}", "[x, ".repeat(5_000)), "more than 500 words and signs"),
+            (format!("{{{{ {}x }}}}", format!("[x, {}", "-".repeat(300)).repeat(100)), "more than 500 words and signs"),
+            (format!("{{{{ [1, 2]{} }}}}", "[x, x]".repeat(5_000)), "more than 500 words and signs"),
             (format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(5_000)), "`elif` more than 100 times"),
+            (format!("{{% if x %}}{}", "{% elif x %}{{ endif }}".repeat(2_000)), "`elif` more than 100 times"),
+            ("{% if x %}{% elif x %}{% elif x %}".repeat(60), "`elif` more than 100 times"),
         ] {
             let error = rendered(&template, &given).unwrap_err();
             assert!(error.contains(problem), "{}: {error}", &template[..template.len().min(80)]);

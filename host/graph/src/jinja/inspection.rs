@@ -5,29 +5,82 @@ use minijinja::machinery::{Token, WhitespaceConfig, tokenize};
 
 /// How often one expression may join texts.
 const MAX_JOINS: usize = 8;
-/// Words and signs of one tag, and `elif` in all of a template. What reads and compiles a template goes deeper for each sign, dot and
-/// filter in a row and for each `elif`, and itself counts nothing but brackets and blocks in each other.
+/// Words and signs of one tag that may be in each other, and `elif` of one `if` and those around it. What reads and compiles a template goes
+/// deeper for each sign, dot and filter in a row and for each `elif`, and itself counts nothing but brackets and blocks in each other.
 const MAX_TAG: usize = 500;
 const MAX_ELSE_IFS: usize = 100;
 
 /// Refuses a template that would take more stack than a thread has. It is asked before anything reads the template.
 pub(super) fn depth(source: &str) -> Result<(), String> {
-    let (mut of_tag, mut else_ifs) = (0, 0);
+    let (mut tag, mut is_first_of_block) = (Tag::default(), false);
+    // How often each `if` that is open has `elif`, and all of them together.
+    let (mut ifs, mut else_ifs): (Vec<usize>, usize) = (Vec::new(), 0);
     // What cannot be read ends the look here, and is an error of whoever reads the template.
     for (token, _) in tokenize(source, false, Default::default(), WhitespaceConfig::default()).map_while(Result::ok) {
-        match token {
-            Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => of_tag = 0,
-            Token::Ident("elif") if of_tag == 0 => else_ifs += 1,
-            _ => of_tag += 1,
+        match &token {
+            Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => tag = Tag::default(),
+            Token::Ident("if") if is_first_of_block => ifs.push(0),
+            Token::Ident("endif") if is_first_of_block => else_ifs -= ifs.pop().unwrap_or_default(),
+            Token::Ident("elif") if is_first_of_block => {
+                if let Some(times) = ifs.last_mut() {
+                    *times += 1;
+                    else_ifs += 1;
+                }
+            }
+            token => tag.take(token),
         }
-        if of_tag > MAX_TAG {
+        is_first_of_block = matches!(token, Token::BlockStart);
+        if tag.depth > MAX_TAG {
             return Err(format!("a tag of the template has more than {MAX_TAG} words and signs"));
         }
         if else_ifs > MAX_ELSE_IFS {
-            return Err(format!("the template has `elif` more than {MAX_ELSE_IFS} times"));
+            return Err(format!(
+                "an `if` of the template, with those around it, has `elif` more than {MAX_ELSE_IFS} times"
+            ));
         }
     }
     Ok(())
+}
+
+/// How deep an expression is at most, by its words and signs. Of the items of a list, an object or a call only the longest counts, since they
+/// are read one after the other.
+#[derive(Default)]
+struct Tag {
+    depth: usize,
+    /// Of each bracket that is open, the words and signs of the item that is read, and of the longest one before it
+    brackets: Vec<(usize, usize)>,
+}
+
+impl Tag {
+    fn take(&mut self, token: &Token<'_>) {
+        match token {
+            Token::BracketOpen | Token::ParenOpen | Token::BraceOpen => {
+                self.add(1);
+                self.brackets.push((0, 0));
+            }
+            Token::BracketClose | Token::ParenClose | Token::BraceClose => {
+                let (item, longest) = self.brackets.pop().unwrap_or_default();
+                self.depth -= item;
+                self.add(item.max(longest));
+            }
+            Token::Comma => match self.brackets.last_mut() {
+                Some((item, longest)) => {
+                    self.depth -= *item;
+                    *longest = (*longest).max(*item);
+                    *item = 0;
+                }
+                None => self.add(1),
+            },
+            _ => self.add(1),
+        }
+    }
+
+    fn add(&mut self, more: usize) {
+        self.depth += more;
+        if let Some((item, _)) = self.brackets.last_mut() {
+            *item += more;
+        }
+    }
 }
 
 /// Looks for what could make a small text large, which bounds on steps do not see.
