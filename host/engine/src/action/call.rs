@@ -13,7 +13,6 @@ use hotcell_graph::{Key, List, Object, State, Value};
 
 use super::Performed;
 use super::agent::{self, Within};
-use super::given::of_a_size;
 use super::part::{Driven, drive};
 use super::read_value::Schema;
 use super::tool::{Called, ToolFailure};
@@ -82,8 +81,6 @@ pub(super) async fn perform(
                 Err(missing) => Err(Interruption::Failed(format!("`inputs.{key}`: {missing}"))),
             };
             let inputs = inputs.iter().map(input).collect::<Result<Object, Interruption>>()?;
-            of_a_size(Value::Object(inputs.clone()))
-                .map_err(|problem| Interruption::Failed(format!("`inputs`: {problem}")))?;
             Given::answer(Box::pin(agent::consult(turn, agent, prompt, inputs)).await?)
         }
         CallTarget::Loop(steps) => Given::answer(Box::pin(steps::run_loop(turn, steps, state)).await?),
