@@ -363,6 +363,13 @@ impl<'c> Checks<'c, '_, '_> {
                 self.report(error.help(near.unwrap_or_else(|| "name one of `entry_points`".to_owned())));
             }
         }
+        for usual in self.mesh.usual_entries.iter().filter(|usual| !known.contains(&usual.value)) {
+            let message = format!(
+                "a test scenario without `entry_point` calls `{}`, and there is no such entry point: its score is 0",
+                &**usual
+            );
+            self.report(Diagnostic::warning(message).at(&usual.span).help("name one of `entry_points` in it"));
+        }
     }
 
     /// Warns of pairs of agents each of which answers the other.

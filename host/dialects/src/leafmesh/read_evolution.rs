@@ -62,8 +62,9 @@ pub(super) fn evolution<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'
         let Some(mut scenario) = reading.fields_of(&of_one, item, "a test scenario".to_owned()) else { continue };
         let name = scenario.text("name", Optional).map(|name| name.to_string());
         let entry_point = scenario.text("entry_point", Optional);
-        let usual = || SourceText::implied(ENTRY_POINT, reading.reader.span(item.place));
-        let entry_point = entry_point.or_else(|| is_enabled.then(usual));
+        if entry_point.is_none() && is_enabled {
+            mesh.usual_entries.push(SourceText::implied(ENTRY_POINT, reading.reader.span(item.place)));
+        }
         let input = scenario.node("input", Optional).map(|node| node.to_value());
         let (expected, _) = scenario.map("expected_outcome", Optional).unwrap_or_default();
         let weight = scenario.within("weight", 0.0..=LONGEST).unwrap_or(1.0);

@@ -45,6 +45,8 @@ pub(super) struct Mesh {
     pub(super) healing: Option<Healing>,
     /// Names of entry points in places that are checked when all of them are known
     pub(super) named_entries: Vec<SourceText>,
+    /// Those that stand for names which nobody wrote
+    pub(super) usual_entries: Vec<SourceText>,
 }
 
 /// What blocks of `mesh` are there, of those that models need.
