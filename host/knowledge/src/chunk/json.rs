@@ -40,9 +40,9 @@ pub(super) fn cut_lines(cutter: &Cutter<'_>, text: &str) -> Option<Vec<String>> 
 
 fn add(cutter: &Cutter<'_>, packer: &mut Packer<'_>, path: &mut String, value: &RawValue, depth: usize) {
     let text = value.get();
-    let label = label(cutter, path);
+    let (label, label_length) = label(cutter, path);
     let measured = (text.len() <= cutter.size.saturating_mul(BYTES)).then(|| cutter.length(text));
-    if let Some(length) = measured.filter(|&length| length + cutter.length(&label) <= cutter.size) {
+    if let Some(length) = measured.filter(|&length| length + label_length <= cutter.size) {
         return packer.add(&label, text, length);
     }
     let outer = path.len();
@@ -71,14 +71,19 @@ fn add(cutter: &Cutter<'_>, packer: &mut Packer<'_>, path: &mut String, value: &
     packer.add(&label, text, measured.unwrap_or_else(|| cutter.length(text)));
 }
 
-/// What stands before a piece: the path to it, or the end of one that is long or would leave little room for the piece.
-fn label(cutter: &Cutter<'_>, path: &str) -> String {
+/// What stands before a piece, and its tokens: the path to it, or the end of one that is long or would leave little room for the piece.
+fn label(cutter: &Cutter<'_>, path: &str) -> (String, usize) {
     if path.is_empty() {
-        return String::new();
+        return (String::new(), 0);
     }
-    let whole = format!("{}: ", end_of(path, PATH));
+    let measured = |most: usize| {
+        let label = format!("{}: ", end_of(path, most));
+        let length = cutter.length(&label);
+        (label, length)
+    };
+    let whole = measured(PATH);
     // No letter of it takes more than a token for each of its bytes.
-    if cutter.length(&whole) > cutter.size / 4 * 3 { format!("{}: ", end_of(path, cutter.size / 4)) } else { whole }
+    if whole.1 > cutter.size / 4 * 3 { measured(cutter.size / 4) } else { whole }
 }
 
 fn end_of(path: &str, most: usize) -> Cow<'_, str> {
