@@ -126,7 +126,7 @@ pub(crate) struct Acting {
     /// Whether its steps came to something after which no other attempt at the node helps
     pub(crate) gave_up: AtomicBool,
     /// Whether a model refused for good what one of its steps asked
-    pub(crate) rebuffed: AtomicBool,
+    pub(crate) final_refusal: AtomicBool,
 }
 
 impl RunContext {

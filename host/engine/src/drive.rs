@@ -75,7 +75,7 @@ pub(crate) fn drive_part(context: Arc<RunContext>, state: State) -> BoxFuture<'s
             Err(error) => Err(error),
         };
         let (is_refused, failure_kind) = (drive.is_refused, drive.failure_kind.take());
-        Part { result, is_refused, failure_kind, rebuffed: drive.rebuffed, used: drive.used() }
+        Part { result, is_refused, failure_kind, final_refusal: drive.final_refusal, used: drive.used() }
     })
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Drive {
     /// What kind of failure it failed with
     failure_kind: Option<String>,
     /// Whether a model refused for good what one of its nodes asked, and nothing was made of that
-    rebuffed: bool,
+    final_refusal: bool,
     /// Nodes of this graph that failed and after which it went on, with what they said
     failed: Vec<(String, String)>,
     /// Whether somebody wants it to rest when the nodes that run are done
@@ -131,7 +131,7 @@ impl Drive {
             account: Account::default(),
             is_refused: false,
             failure_kind: None,
-            rebuffed: false,
+            final_refusal: false,
             failed: Vec::new(),
             is_pausing: false,
             worked: Duration::ZERO,

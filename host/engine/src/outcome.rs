@@ -133,7 +133,7 @@ pub(crate) struct Part {
     /// What kind of failure it failed with, where the graph tells kinds apart
     pub(crate) failure_kind: Option<String>,
     /// Whether a model refused for good what one of its nodes asked
-    pub(crate) rebuffed: bool,
+    pub(crate) final_refusal: bool,
     /// Who used what for it
     pub(crate) used: Account,
 }

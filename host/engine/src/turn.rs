@@ -49,7 +49,7 @@ pub(crate) struct NodeTurn {
     /// Whether no other attempt at it would help
     pub(crate) gave_up: bool,
     /// Whether a model refused it for good: whoever runs the graph around it again is refused again
-    pub(crate) rebuffed: bool,
+    pub(crate) final_refusal: bool,
     /// Whether it took longer than it may
     pub(crate) timed_out: bool,
     /// What kind of failure it failed with, where the graph tells kinds apart
@@ -76,7 +76,7 @@ impl NodeTurn {
             shown: Vec::new(),
             idle: None,
             gave_up: false,
-            rebuffed: false,
+            final_refusal: false,
             timed_out: false,
             failure_kind: None,
             notes: Notes::default(),
@@ -93,11 +93,11 @@ impl NodeTurn {
     }
 
     /// Takes note that a model refused what the node asks for good, and gives up.
-    pub(crate) fn be_rebuffed(&mut self) {
+    pub(crate) fn note_final_refusal(&mut self) {
         self.give_up();
-        self.rebuffed = true;
+        self.final_refusal = true;
         if let Some(acting) = &self.context.acting {
-            acting.rebuffed.store(true, std::sync::atomic::Ordering::Relaxed);
+            acting.final_refusal.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }
 

@@ -54,7 +54,7 @@ pub(super) struct Ended {
     said: List,
     pub(super) account: Account,
     failure_kind: Option<String>,
-    rebuffed: bool,
+    final_refusal: bool,
     state: State,
 }
 
@@ -283,8 +283,8 @@ async fn call_graph(
         Err(stop) => {
             turn.shown = said(ended.said);
             turn.failure_kind = ended.failure_kind;
-            if ended.rebuffed {
-                turn.be_rebuffed();
+            if ended.final_refusal {
+                turn.note_final_refusal();
             }
             return Err(stop);
         }
@@ -327,13 +327,13 @@ pub(super) async fn run(caller: Arc<RunContext>, part: CalledGraph) -> Ended {
         let reason = format!("graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper");
         let (said, account, state) = (List::default(), Account::default(), State::default());
         let result = Err(Interruption::Failed(reason));
-        return Ended { result, said, account, failure_kind: None, rebuffed: false, state };
+        return Ended { result, said, account, failure_kind: None, final_refusal: false, state };
     }
-    let Driven { result, failure_kind, rebuffed, state, account } =
+    let Driven { result, failure_kind, final_refusal, state, account } =
         drive(prepare(&caller, &part), part.state.clone()).await;
     let said = said(&part, &state);
     let result = result.map(|_| given(part.graph.results.as_ref(), &state, said.clone()));
-    Ended { result, said, account, failure_kind, rebuffed, state }
+    Ended { result, said, account, failure_kind, final_refusal, state }
 }
 
 /// What a graph is run with.

@@ -233,7 +233,7 @@ async fn request(
         } else {
             // It was tried as often as it may be, or would be refused as often as it is tried.
             match is_refused && !worth_it {
-                true => turn.be_rebuffed(),
+                true => turn.note_final_refusal(),
                 false => turn.give_up(),
             }
             let before = action.refused_as.as_deref().unwrap_or_default();

@@ -15,7 +15,7 @@ pub(super) struct Driven {
     /// What kind of failure it failed with, where it tells kinds apart
     pub(super) failure_kind: Option<String>,
     /// Whether a model refused for good what one of its nodes asked
-    pub(super) rebuffed: bool,
+    pub(super) final_refusal: bool,
     /// The state that it left
     pub(super) state: State,
     /// Who used what for it
@@ -26,7 +26,7 @@ impl Driven {
     /// One that could not begin.
     pub(super) fn not_begun(stop: Interruption) -> Self {
         let (state, account) = (State::default(), Account::default());
-        Driven { result: Err(stop), failure_kind: None, rebuffed: false, state, account }
+        Driven { result: Err(stop), failure_kind: None, final_refusal: false, state, account }
     }
 }
 
@@ -40,10 +40,10 @@ pub(super) fn drive(context: RunContext, state: State) -> impl Future<Output = D
 }
 
 fn driven(part: Part) -> Driven {
-    let Part { result, is_refused, failure_kind, rebuffed, used: account } = part;
+    let Part { result, is_refused, failure_kind, final_refusal, used: account } = part;
     let (outcome, state) = match result {
         Ok(result) => result,
-        Err(error) => return Driven { account, rebuffed, ..Driven::not_begun(error.into()) },
+        Err(error) => return Driven { account, final_refusal, ..Driven::not_begun(error.into()) },
     };
     let result = match outcome {
         Outcome::Completed { output } => Ok(output),
@@ -54,5 +54,5 @@ fn driven(part: Part) -> Driven {
             Err(Interruption::Waiting)
         }
     };
-    Driven { result, failure_kind, rebuffed, state, account }
+    Driven { result, failure_kind, final_refusal, state, account }
 }

@@ -49,7 +49,7 @@ struct Spent {
     /// What kind of failure it failed with
     failure_kind: Option<String>,
     /// Whether a model refused it for good
-    rebuffed: bool,
+    final_refusal: bool,
 }
 
 /// Whether a turn of a node that does this can be begun again unnoticed after it was done: what it asks of the outside, or of
@@ -89,8 +89,8 @@ impl Drive {
                 true => run_node(&mut turn, &graph, node, state).await,
                 false => miss_node(&mut turn, &graph, node, state, &missed).await,
             };
-            let NodeTurn { before, account, recorded, shown, failure_kind, rebuffed, .. } = turn;
-            let spent = Spent { before, account, recorded, shown, failure_kind, rebuffed };
+            let NodeTurn { before, account, recorded, shown, failure_kind, final_refusal, .. } = turn;
+            let spent = Spent { before, account, recorded, shown, failure_kind, final_refusal };
             Finished { turn: number, place: at, node, visit, begun, spent, result, _working: working }
         };
         if runs_here {
@@ -112,7 +112,7 @@ impl Drive {
     pub(super) async fn complete(&mut self, finished: Finished) -> Result<Option<(Outcome, State)>, RunError> {
         let Finished { turn, place, node, visit, begun, spent, result, _working } = finished;
         let elapsed = self.context.ports.clock.elapsed().saturating_sub(begun);
-        let Spent { before, account: own, recorded, shown, failure_kind, rebuffed } = spent;
+        let Spent { before, account: own, recorded, shown, failure_kind, final_refusal } = spent;
         self.account += before;
         self.account += own.clone();
         if let Err(Interruption::Waiting) = result {
@@ -135,7 +135,7 @@ impl Drive {
             Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => {
                 self.timings.add(node, elapsed);
                 self.failure_kind = failure_kind;
-                self.rebuffed |= rebuffed;
+                self.final_refusal |= final_refusal;
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
                 let fact = Fact::Failed { number: None, error: reason.clone(), account: own };
@@ -171,7 +171,7 @@ impl Drive {
             elapsed,
             account,
         };
-        self.rebuffed |= rebuffed && completed.failure.is_some() && !completed.handled;
+        self.final_refusal |= final_refusal && completed.failure.is_some() && !completed.handled;
         self.note_failure(node, completed.failure.as_deref());
         if let Some(failure) = NodeFailure::of(&place, &completed) {
             self.context.remembered().failures.push(failure);

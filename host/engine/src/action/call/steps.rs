@@ -34,8 +34,8 @@ pub(super) async fn run_loop(turn: &mut NodeTurn, steps: &LoopGraph, state: &Sta
         acting: acting.clone(),
     };
     let driven = work.run(&steps.graph, state.clone()).await;
-    if acting.rebuffed.load(Ordering::Relaxed) {
-        turn.be_rebuffed();
+    if acting.final_refusal.load(Ordering::Relaxed) {
+        turn.note_final_refusal();
     } else if acting.gave_up.load(Ordering::Relaxed) {
         turn.give_up();
     }
@@ -117,7 +117,7 @@ pub(super) async fn extract(
 fn acting(context: &RunContext, node: &Key, state: &State) -> Arc<Acting> {
     let (node, graph) = (node.clone(), context.graph.clone());
     let state = context.seen_by_tools(state);
-    Arc::new(Acting { node, graph, state, gave_up: AtomicBool::new(false), rebuffed: AtomicBool::new(false) })
+    Arc::new(Acting { node, graph, state, gave_up: AtomicBool::new(false), final_refusal: AtomicBool::new(false) })
 }
 
 /// Steps that are to be run.
