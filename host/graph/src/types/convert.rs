@@ -9,7 +9,7 @@ use super::{Members, Shape, Type};
 use crate::value::{List, Number, Object, Value};
 
 /// How often all parts of a value may be looked at together, before it is known what they become.
-const MOST_STEPS: u64 = 5_000_000;
+const MOST_STEPS: u64 = 15_000_000;
 /// Declared members of an object that are looked through in the time of one step.
 const MEMBERS_A_STEP: u64 = 8;
 
@@ -89,38 +89,44 @@ impl Type {
     }
 
     fn converted(&self, value: &Value) -> Result<Value, Mismatch> {
-        let converted = self.convert_shape(value)?;
-        match self.constraint.as_ref().and_then(|constraint| constraint.violated_by(&converted)) {
-            Some(problem) => Err(Mismatch::new(problem)),
-            None => Ok(converted),
-        }
+        let refused = || Mismatch::new(format!("{} is not {}", shown(value), self.with_article()));
+        self.tried(value).unwrap_or_else(|| Err(refused()))
     }
 
-    fn convert_shape(&self, value: &Value) -> Result<Value, Mismatch> {
-        let refused = || Mismatch::new(format!("{} is not {}", shown(value), self.with_article()));
-        match (&self.shape, value) {
-            (Shape::Any, _) | (Shape::Text | Shape::Null, Value::Null) | (Shape::Text, Value::Text(_)) => {
-                Ok(value.clone())
-            }
-            (Shape::Boolean, Value::Bool(_)) => Ok(value.clone()),
-            (Shape::Text, _) => Ok(Value::text(to_text(value))),
-            (Shape::Integer, Value::Number(number)) => Ok(Value::Number(whole(number))),
-            (Shape::Integer, Value::Bool(value)) => Ok(Value::from(i64::from(*value))),
-            (Shape::Number, Value::Number(number)) => Ok(Value::Number(Number::Float(number.to_f64()))),
-            (Shape::Number, Value::Bool(value)) => Ok(Value::Number(Number::Float(f64::from(u8::from(*value))))),
-            (Shape::Boolean, Value::Number(number)) => Ok(Value::Bool(number.to_f64() != 0.0)),
-            (Shape::Array(items), Value::List(_)) => items.each_of(value).map(Value::List),
-            (Shape::Object(members), Value::Object(object)) => members.convert(object).map(Value::Object),
+    /// The same; none for a value of another kind, so that no words are made for each type of a union that it is not of.
+    fn tried(&self, value: &Value) -> Option<Result<Value, Mismatch>> {
+        let converted = match self.convert_shape(value)? {
+            Ok(converted) => converted,
+            failed => return Some(failed),
+        };
+        Some(match self.constraint.as_ref().and_then(|constraint| constraint.violated_by(&converted)) {
+            Some(problem) => Err(Mismatch::new(problem)),
+            None => Ok(converted),
+        })
+    }
+
+    fn convert_shape(&self, value: &Value) -> Option<Result<Value, Mismatch>> {
+        Some(Ok(match (&self.shape, value) {
+            (Shape::Any, _) | (Shape::Text | Shape::Null, Value::Null) | (Shape::Text, Value::Text(_)) => value.clone(),
+            (Shape::Boolean, Value::Bool(_)) => value.clone(),
+            (Shape::Text, _) => Value::text(to_text(value)),
+            (Shape::Integer, Value::Number(number)) => Value::Number(whole(number)),
+            (Shape::Integer, Value::Bool(value)) => Value::from(i64::from(*value)),
+            (Shape::Number, Value::Number(number)) => Value::Number(Number::Float(number.to_f64())),
+            (Shape::Number, Value::Bool(value)) => Value::Number(Number::Float(f64::from(u8::from(*value)))),
+            (Shape::Boolean, Value::Number(number)) => Value::Bool(number.to_f64() != 0.0),
+            (Shape::Array(items), Value::List(_)) => return Some(items.each_of(value).map(Value::List)),
+            (Shape::Object(members), Value::Object(object)) => return Some(members.convert(object).map(Value::Object)),
             (Shape::Union(members), _) => {
                 let exact = members.iter().find(|member| member.is_kind_of(value));
                 let near = || members.iter().find(|member| member.has(value));
-                match exact.or_else(near) {
-                    Some(member) => member.converted(value),
-                    None => members.iter().find_map(|member| member.converted(value).ok()).ok_or_else(refused),
-                }
+                return match exact.or_else(near) {
+                    Some(member) => member.tried(value),
+                    None => members.iter().find_map(|member| member.tried(value)?.ok()).map(Ok),
+                };
             }
-            _ => Err(refused()),
-        }
+            _ => return None,
+        }))
     }
 
     /// Whether the value is of this type as it is; an integer is a number too.
