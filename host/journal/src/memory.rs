@@ -180,7 +180,9 @@ impl RunStore for MemoryStore {
     }
 
     async fn last_entry(&self, run: &RunId) -> Result<u64, JournalError> {
-        Ok(locked(&self.run(run)?).entries.len() as u64)
+        let run = self.run(run)?;
+        let entries = locked(&run).entries.len();
+        Ok(entries as u64)
     }
 
     async fn grown(&self, id: &RunId, after: u64) -> Result<(), JournalError> {
