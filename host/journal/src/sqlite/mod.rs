@@ -43,7 +43,7 @@ use self::opening::Extent;
 use self::owner::Owner;
 use self::reading::{Readers, SHORT, aside};
 use self::release::Unreleased;
-use self::rows::microseconds;
+use self::rows::{microseconds, unread};
 use self::writer::Writers;
 use crate::artefact::Revision;
 use crate::calls::StoredCall;
