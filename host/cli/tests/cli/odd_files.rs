@@ -117,11 +117,11 @@ fn replies_that_are_no_json_are_no_matter_of_their_path() {
     let desk = Desk::new();
     desk.output(&["new", "hello", "--lang", "agentloom"]);
     desk.write("hello/replies.json", "{");
-    let (code, _, told) = desk.said(&["check", "hello/workflow.yaml"]);
+    let (code, told, _) = desk.said(&["check", "hello/workflow.yaml"]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("it is not JSON") && !told.contains("paths are relative"), "{told}");
     std::fs::remove_file(desk.path("hello/replies.json")).unwrap();
-    let (_, _, told) = desk.said(&["check", "hello/workflow.yaml"]);
+    let (_, told, _) = desk.said(&["check", "hello/workflow.yaml"]);
     assert!(told.contains("paths are relative to the file that contains them"), "{told}");
 }
 
@@ -129,10 +129,10 @@ fn replies_that_are_no_json_are_no_matter_of_their_path() {
 fn a_file_of_no_language_is_told_which_key_is_misspelt() {
     let desk = Desk::new();
     desk.write("work.yaml", "name: x\nstep:\n- id: a\n");
-    let (code, _, told) = desk.said(&["check", "work.yaml"]);
+    let (code, told, _) = desk.said(&["check", "work.yaml"]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("= help: did you mean `steps` in place of `step`? A Loki graph has"), "{told}");
     desk.write("work.yaml", "name: x\nhello:\n- id: a\n");
-    let (_, _, told) = desk.said(&["check", "work.yaml"]);
+    let (_, told, _) = desk.said(&["check", "work.yaml"]);
     assert!(told.contains("= help: a Loki graph has"), "{told}");
 }
