@@ -231,7 +231,7 @@ async fn variables_of_agents_have_to_be_there_before_the_run_starts() {
     let calls = || to("needy");
     let needy = [("needy", Arc::new(needy)), ("between", Arc::new(calls()))];
     let error = start(ports(&world(&[]), &needy), calls()).await.unwrap_err().to_string();
-    assert!(error.starts_with("the variable `region (where)` of agent `needy` has no default"), "{error}");
+    assert!(error.starts_with("the variable `region` (where) of agent `needy` has no default"), "{error}");
     // A variable of the run is also that of an agent which declares it.
     let mut caller = calls();
     caller.variables = vec![variable("region", Some("north"))];
