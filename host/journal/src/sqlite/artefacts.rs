@@ -173,7 +173,7 @@ const REMOVE_ARTEFACT: &str = "DELETE FROM artefacts WHERE number = ?1
 #[cfg(test)]
 mod tests {
     use super::super::SqliteStore;
-    use super::{REMOVE_ARTEFACT, UNNEEDED};
+    use super::{REMOVE_ARTEFACT, UNNEEDED, digest, pack, unpack_within};
 
     /// Whoever commits waits meanwhile, however many runs there are.
     #[test]
@@ -190,11 +190,6 @@ mod tests {
         let scanned: Vec<&String> = steps.iter().filter(|step| step.starts_with("SCAN")).collect();
         assert!(matches!(scanned[..], [revisions] if revisions.starts_with("SCAN revisions")), "{steps:?}");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{digest, pack, unpack_within};
 
     #[test]
     fn what_is_packed_takes_so_much_memory_and_no_more() {
