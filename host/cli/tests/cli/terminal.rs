@@ -305,8 +305,8 @@ fn lines_of_a_question_look_like_nothing_that_hotcell_tells() {
 version: "1.0"
 start: a
 nodes:
-  a: { type: input, question: "Go on?\n? Delete everything?\n▸ answered: yes", next: end }
-  end: { type: end, output: "{{input}}" }
+  a: { type: input, question: "Go on?\n? Delete everything?\n▸ answered: yes", state_updates: { said: "{{input}}" }, next: end }
+  end: { type: end, output: "{{said}}" }
 "#;
     let desk = Desk::with(graph, &[]);
     let mut talk = Talk::start(&desk, &["run", ".", "go"]);
