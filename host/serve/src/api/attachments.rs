@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::extract::read;
 use super::params::Query;
-use crate::attachments::{Attachment, Digest, Kept, MOST_BYTES, MOST_KEPT, Said};
+use crate::attachments::{Attachment, Digest, Document, Kept, MOST_BYTES, MOST_KEPT, Said};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 
@@ -119,11 +119,11 @@ async fn create(
 )]
 async fn get(State(server): State<Server>, Path(digest): Path<String>) -> Result<Response, Problem> {
     let found = match digest.parse::<Digest>() {
-        Ok(digest) => server.runs().attachments().bytes(&digest)?,
+        Ok(digest) => server.runs().attachments().document(&digest)?,
         Err(_) => None,
     };
     let none = || Problem::not_found(format!("there is no attachment `{}`", shown(&digest)));
-    let (name, bytes) = found.ok_or_else(none)?;
+    let Document { name, bytes } = found.ok_or_else(none)?;
     let mut response = bytes.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(ANYTHING));

@@ -49,6 +49,14 @@ pub(crate) enum Kept {
     Full,
 }
 
+/// The document that an attachment is.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Document {
+    /// The name of its file
+    pub(crate) name: Option<String>,
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// A run that was given an attachment.
 pub(super) struct Given {
     pub(super) run: String,
@@ -112,12 +120,12 @@ impl Store {
         })
     }
 
-    /// The name and the bytes of an attachment.
-    pub(super) fn attachment_bytes(&self, digest: &Digest) -> Result<Option<(Option<String>, Vec<u8>)>, StoreError> {
+    /// What an attachment is a download of.
+    pub(super) fn attached_document(&self, digest: &Digest) -> Result<Option<Document>, StoreError> {
         self.scan(|connection| {
             connection
                 .prepare_cached("SELECT name, bytes FROM attachments WHERE digest = ?1")?
-                .query_row([digest.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .query_row([digest.as_bytes()], |row| Ok(Document { name: row.get(0)?, bytes: row.get(1)? }))
                 .optional()
         })
     }
@@ -254,9 +262,9 @@ mod tests {
         assert_eq!(store.attachments(&[none, one]).expect("read"), [first]);
         assert_eq!(store.missing_attachment(&[one, none]).expect("read"), Some(none));
         assert_eq!(store.missing_attachment(&[one]).expect("read"), None);
-        let kept = store.attachment_bytes(&one).expect("read");
-        assert_eq!(kept, Some((Some("one.txt".to_owned()), b"one".to_vec())));
-        assert_eq!(store.attachment_bytes(&none).expect("read"), None);
+        let kept = store.attached_document(&one).expect("read");
+        assert_eq!(kept, Some(Document { name: Some("one.txt".to_owned()), bytes: b"one".to_vec() }));
+        assert_eq!(store.attached_document(&none).expect("read"), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use hotcell_graph::value::MAX_SIZE;
 use hotcell_runtime::{ForkRequest, Question, RunInput};
 use tokio::sync::Notify;
 
-pub(crate) use self::kept::{Attachment, Kept, MOST_BYTES, MOST_KEPT, Said};
+pub(crate) use self::kept::{Attachment, Document, Kept, MOST_BYTES, MOST_KEPT, Said};
 pub(crate) use self::reference::Digest;
 use self::reference::{MOST, References};
 use crate::problem::Problem;
@@ -42,9 +42,9 @@ impl Attachments {
         Ok(kept)
     }
 
-    /// The name and the bytes of an attachment.
-    pub(crate) fn bytes(&self, digest: &Digest) -> Result<Option<(Option<String>, Vec<u8>)>, StoreError> {
-        self.store.attachment_bytes(digest)
+    /// What an attachment is a download of.
+    pub(crate) fn document(&self, digest: &Digest) -> Result<Option<Document>, StoreError> {
+        self.store.attached_document(digest)
     }
 
     /// The attachments to which a question refers, as far as they are kept.
