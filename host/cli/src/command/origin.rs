@@ -12,9 +12,11 @@ const MODEL: &str = "model";
 const PLUGINS: &str = "plugins";
 const STRICT: &str = "strict";
 const TRUST: &str = "trust";
+/// What only the key of the user makes who started the run with this model and these plugins
+const CODE: &str = "code";
 
-/// What of the options of a run of the agent at `path` counts for all of it. Trust is kept with what only `key` makes: a journal may have
-/// been sent, and then whoever sent it wrote what is in it.
+/// What of the options of a run of the agent at `path` counts for all of it. Trust, the model and plugins are kept with what only `key`
+/// makes: a journal may have been sent, and then whoever sent it wrote what is in it.
 pub(super) fn of(session: &Session, path: &Path, key: &UserKey) -> Object {
     let mut origin = Object::default();
     if let Some(model) = &session.with.model {
@@ -26,6 +28,9 @@ pub(super) fn of(session: &Session, path: &Path, key: &UserKey) -> Object {
         let plugins: List =
             session.with.more.plugins.iter().map(|path| Value::from(&*absolute(path).to_string_lossy())).collect();
         origin.insert(PLUGINS, Value::List(plugins));
+    }
+    if let Some(code) = says_more(&origin).then(|| key.code(&named(&origin))).flatten() {
+        origin.insert(CODE, code.as_str().into());
     }
     if session.strict {
         make_strict(&mut origin);
@@ -58,6 +63,24 @@ fn trusted(folder: &str, digest: &str) -> String {
     format!("trusted for a run: {digest} {folder}")
 }
 
+/// Whether a model or plugins are named.
+fn says_more(origin: &Object) -> bool {
+    [MODEL, PLUGINS].iter().any(|name| origin.get(*name).is_some())
+}
+
+/// What is said with a code: the model and the plugins that a run was started with.
+fn named(origin: &Object) -> String {
+    let [model, plugins] = [MODEL, PLUGINS].map(|name| origin.get(name).map(Value::to_json).unwrap_or_default());
+    format!("started with: {model} {plugins}")
+}
+
+/// Whether this user started a run with the model and the plugins that are named. Anybody can name a folder of this machine, or a provider
+/// to which everything is sent then.
+fn was_started_so(origin: &Object, key: &UserKey) -> bool {
+    let code = origin.get(CODE).and_then(Value::as_text);
+    code.is_some_and(|code| key.has_made(code, &named(origin)))
+}
+
 /// Whether a run was started with trust by this user, and what it was given to is still the same.
 fn is_still_trusted(origin: &Object, key: &UserKey) -> bool {
     let text = |name: &str| origin.get(TRUST)?.as_object()?.get(name)?.as_text();
@@ -68,15 +91,23 @@ fn is_still_trusted(origin: &Object, key: &UserKey) -> bool {
 /// The options of a command that goes on with a run, completed by those that the run was started with.
 pub(super) fn restored(record: &RunRecord, mut session: Session, key: &UserKey) -> Session {
     let Some(origin) = record.header.given.get("origin").and_then(Value::as_object) else { return session };
-    if session.with.model.is_none() {
-        session.with.model = origin.get(MODEL).and_then(Value::as_text).map(str::to_owned);
-    }
-    for path in origin.get(PLUGINS).and_then(Value::as_list).into_iter().flat_map(List::iter) {
-        if let Some(path) = path.as_text().map(Path::new)
-            && !session.with.more.plugins.iter().any(|known| known == path)
-        {
-            session.with.more.plugins.push(path.to_owned());
+    if was_started_so(origin, key) {
+        if session.with.model.is_none() {
+            session.with.model = origin.get(MODEL).and_then(Value::as_text).map(str::to_owned);
         }
+        for path in origin.get(PLUGINS).and_then(Value::as_list).into_iter().flat_map(List::iter) {
+            if let Some(path) = path.as_text().map(Path::new)
+                && !session.with.more.plugins.iter().any(|known| known == path)
+            {
+                session.with.more.plugins.push(path.to_owned());
+            }
+        }
+    } else if says_more(origin) {
+        tracing::warn!(
+            target: "hotcell::graph",
+            "`--model` and `--plugins` with which the run was started are left out: the journal names them, and not by the key of this user, \
+             because somebody else or an earlier version of hotcell started it; give them again"
+        );
     }
     session.strict |= origin.get(STRICT).is_some_and(|strict| *strict == true.into());
     session.with.trust |= is_still_trusted(origin, key);
@@ -137,6 +168,36 @@ mod tests {
         let said = restored(Session { with, ..Session::default() });
         assert_eq!((said.with.model.as_deref(), &said.with.more.plugins), (Some("test:large"), &plugins));
         assert!(said.strict && said.with.trust);
+    }
+
+    #[test]
+    fn a_journal_that_somebody_sent_names_no_model_and_no_plugins() {
+        let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (mine, others) = (user(home.path()), user(elsewhere.path()));
+        let plugins = vec![elsewhere.path().to_owned()];
+        let with = RunWith { model: Some("test:small".to_owned()), more: MorePlugins { plugins }, trust: false };
+        let session = Session { with, strict: true, ..Session::default() };
+        // My key exists, and is not the one with which that was kept.
+        mine.code("").unwrap();
+        let sent = started_with(&session, &others);
+        let found = restored(&sent, Session::default(), &mine);
+        assert!(found.with.model.is_none() && found.with.more.plugins.is_empty() && found.strict);
+        // Nor where a code of mine is for something else, or there is none.
+        let own = started_with(&session, &mine);
+        assert_eq!(restored(&own, Session::default(), &mine).with.model.as_deref(), Some("test:small"));
+        let changed = [(MODEL, Value::from("test:large")), (PLUGINS, Value::List(List::default())), (CODE, "".into())];
+        for (name, value) in changed {
+            let mut record = own.clone();
+            let mut origin = record.header.given.get("origin").and_then(Value::as_object).cloned().unwrap();
+            origin.insert(name, value);
+            record.header.given.insert("origin", Value::Object(origin));
+            let found = restored(&record, Session::default(), &mine);
+            assert!(found.with.model.is_none() && found.with.more.plugins.is_empty(), "{name}");
+        }
+        // What is given now counts, and what the journal says adds nothing.
+        let with = RunWith { model: Some("test:large".to_owned()), ..RunWith::default() };
+        let said = restored(&sent, Session { with, ..Session::default() }, &mine);
+        assert!(said.with.model.as_deref() == Some("test:large") && said.with.more.plugins.is_empty());
     }
 
     #[test]
