@@ -193,11 +193,20 @@ impl LoadContext {
         Catalogue::of_folders(&self.plugin_folders(folder), self.parts.index.as_deref())
     }
 
+    /// The plugins in the folders of the user as they are now, whatever agent is loaded. None of them is compiled or run.
+    pub(crate) fn users_catalogue(&self) -> Catalogue {
+        Catalogue::of_folders(&self.users_folders().collect::<Vec<_>>(), self.parts.index.as_deref())
+    }
+
     /// Where plugins of an agent in this folder may be.
     pub(crate) fn plugin_folders(&self, folder: &Path) -> Vec<PathBuf> {
+        [folder.join(PLUGIN_FOLDER)].into_iter().chain(self.users_folders()).collect()
+    }
+
+    /// Where plugins of the user may be.
+    fn users_folders(&self) -> impl Iterator<Item = PathBuf> {
         let further = self.parts.plugins.iter().filter(|folder| !folder.as_os_str().is_empty());
-        let further = further.chain(&self.parts.user_plugins).cloned();
-        [folder.join(PLUGIN_FOLDER)].into_iter().chain(further).collect()
+        further.chain(&self.parts.user_plugins).cloned()
     }
 
     /// Whose the data of a plugin is that was found in the catalogue of a folder.

@@ -13,7 +13,7 @@ use hotcell_budget::Budget;
 use hotcell_cells::{
     Cell, Cells, ConnectorDescription, Description, NodeDescription, PlaceFinder, Terms, ToolDescription, digest,
 };
-use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::diagnostic::{Diagnostic, Severity};
 use hotcell_plugins::{
     AgentFolder, Catalogue, Plugin, SignatureError, SignaturePolicy, Standing, UnsignedError, signature_file,
     signer_by_text,
@@ -107,14 +107,7 @@ impl PluginRegistry {
         permissions: Arc<Permissions>,
     ) -> (Self, Vec<Diagnostic>) {
         let mut registry = PluginRegistry::empty(context, folder, permissions);
-        let mut diagnostics = Vec::new();
-        for found in catalogue.found() {
-            if let Err(reason) = &found.plugin {
-                let text = format!("plugin `{}`: {reason}", found.file.display());
-                // A guard that is left out guards nothing.
-                diagnostics.push(if found.guards { Diagnostic::error(text) } else { Diagnostic::warning(text) });
-            }
-        }
+        let mut diagnostics = broken(catalogue);
         for (file, plugin, standing) in folder.standings(catalogue, context.signatures()) {
             if context.signatures().required && standing == Standing::Ready {
                 let Description { name, version, .. } = &plugin.description;
@@ -128,16 +121,36 @@ impl PluginRegistry {
         (registry, diagnostics)
     }
 
-    /// Puts up the plugins that a revision used. Whose signatures are needed is decided now.
+    /// Puts up the plugins that a revision used. Whose signatures are needed is decided now. The revision came with its journal, which may
+    /// have been sent, so it has no say about the hooks in the folders of the user: they are told whatever it names, as they are in these
+    /// folders now. `now` is what is said about the agent's folder at this moment.
     pub(crate) fn of_revision(
         context: &LoadContext,
         plugins: Vec<PluginOfRevision>,
         folder: &AgentFolder,
+        now: &AgentFolder,
         permissions: Arc<Permissions>,
     ) -> (Self, Vec<Diagnostic>) {
         let mut registry = PluginRegistry::empty(context, folder, permissions);
-        let mut diagnostics = Vec::new();
+        let users = context.users_catalogue();
+        let mut diagnostics = broken(&users);
+        diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        let guards = || users.plugins().filter(|(_, plugin)| !plugin.description.hooks.is_empty());
+        for (file, plugin) in guards() {
+            let is_the_same = |kept: &PluginOfRevision| {
+                kept.plugin.description.name == plugin.description.name
+                    && kept.plugin.survey.digest == plugin.survey.digest
+            };
+            // What was set for a guard when the run began counts for that guard, if the user trusted it.
+            let as_it_was = folder.is_trusted_by_operator() && plugins.iter().any(is_the_same);
+            let said = if as_it_was { folder } else { now };
+            let standing = said.standing(file, plugin, context.signatures());
+            diagnostics.extend(registry.add(context, said, file, plugin, standing, None));
+        }
         for PluginOfRevision { file, plugin, component, signature } in plugins {
+            if guards().any(|(_, guard)| guard.description.name == plugin.description.name) {
+                continue;
+            }
             let signed = signed(context.signatures(), &file, component.as_deref(), signature.as_deref());
             let standing = folder.standing_signed(&file, &plugin, signed);
             diagnostics.extend(registry.add(context, folder, &file, &plugin, standing, component));
@@ -366,6 +379,18 @@ impl PluginRegistry {
         }
         Ok(self.cells.load(name, &bytes)?)
     }
+}
+
+/// What is broken in a catalogue: a warning, which stops nothing else, but for a guard, because one that is left out guards nothing.
+fn broken(catalogue: &Catalogue) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for found in catalogue.found() {
+        if let Err(reason) = &found.plugin {
+            let text = format!("plugin `{}`: {reason}", found.file.display());
+            diagnostics.push(if found.guards { Diagnostic::error(text) } else { Diagnostic::warning(text) });
+        }
+    }
+    diagnostics
 }
 
 /// Whether a component is signed by somebody whose signature counts, where one is needed; the error is why not. Without bytes it

@@ -72,7 +72,11 @@ impl ProjectContext {
         let trust = context.trust_of(asked.folder_for());
         let permissions = Permissions::asking(settled, trust, asks.then(|| context.trust().clone()));
         let (registry, found) = match context.sources().plugins(settled) {
-            Some(kept) => PluginRegistry::of_revision(context, kept, &said, permissions.clone()),
+            Some(kept) => {
+                let now = context.folder_now(settled, asked.folder_for()).ok();
+                let now = now.map(|now| if asked == Asked::Stranger { now.for_a_stranger() } else { now });
+                PluginRegistry::of_revision(context, kept, &said, now.as_ref().unwrap_or(&said), permissions.clone())
+            }
             None => PluginRegistry::new(context, &context.catalogue(settled), &said, permissions.clone()),
         };
         diagnostics.extend(found);

@@ -348,6 +348,35 @@ async fn what_a_journal_of_somebody_else_says_of_trust_does_not_count() {
     assert_eq!(output(&report), "nothing");
 }
 
+/// A journal may have been sent, and then a stranger wrote which plugins its revision has.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hooks_of_the_user_are_told_whatever_plugins_a_revision_names() {
+    // It has none, or another one under the name of the user's guard.
+    for has_another in [false, true] {
+        let (desk, user) = (scripted(), Desk::new(""));
+        let agent = desk.path("graph.yaml");
+        let journal = |options: &mut HostOptions| options.journal = JournalChoice::File(desk.path("sent.db"));
+        if has_another {
+            desk.plugin("guard", "probe", &["after-node"], json!({}), "");
+        }
+        let sent = Waiting::of(&desk, &agent, json!([]), journal).await;
+        if has_another {
+            std::fs::remove_file(desk.path("plugins/guard.wasm")).unwrap();
+            std::fs::remove_file(desk.path("hotcell.lock")).unwrap();
+        }
+        user.plugin("guard", "other", &["before-node"], json!({}), "");
+        let guarded = |options: &mut HostOptions| {
+            journal(options);
+            options.plugins = vec![user.path("plugins")];
+        };
+        let received = Waiting { run: sent.run, ..Waiting::of(&desk, &agent, json!([]), guarded).await };
+        desk.settings("[plugins.guard.config]\nbefore-node = 'refuse'");
+        let (report, _) = received.goes_on(RevisionChoice::Own).await;
+        let outcome = format!("{:?}", report.unwrap().outcome);
+        assert!(outcome.contains("refused at `before-node`: `guard`"), "{has_another}: {outcome}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_granted_directory_that_became_a_link_to_another_place_is_not_granted_any_more() {
     let desk = scripted();
