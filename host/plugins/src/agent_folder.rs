@@ -17,6 +17,7 @@ use crate::record::RecordSettings;
 use crate::settings::{LimitError, SETTINGS_FILE, Settings, SettingsError};
 use crate::trust::{Pinned, Trust, TrustError};
 use crate::versions::is_older;
+use crate::writers::{self, WritesWhatDecides};
 
 /// What the operator said about the plugins and scripts of one folder.
 #[derive(Clone, Debug)]
@@ -141,6 +142,9 @@ pub enum FolderError {
     /// The list of trusted folders cannot be used
     #[error(transparent)]
     Trust(#[from] TrustError),
+    /// What is granted in it would let somebody write what decides
+    #[error(transparent)]
+    Writes(#[from] WritesWhatDecides),
     /// Somebody changed the folder while the operator looked at it
     #[error("the folder was changed a moment ago; look at it again")]
     ChangedMeanwhile,
@@ -150,8 +154,29 @@ impl AgentFolder {
     /// Reads what is said about a folder. Nothing is granted where nothing is said, or where nobody trusts it.
     ///
     /// # Errors
-    /// When a file is there and cannot be used.
+    /// When a file is there and cannot be used, or what counts of it would let somebody write what decides.
     pub fn open(path: &Path, trust: &Trust) -> Result<Self, FolderError> {
+        let opened = Self::look(path, trust)?;
+        if opened.counts_as_it_is() {
+            writers::check(path, &opened.settings)?;
+        }
+        opened.check_list(trust)?;
+        Ok(opened)
+    }
+
+    /// Refuses what is granted here where somebody could write the list of trusted folders.
+    ///
+    /// # Errors
+    /// When somebody could.
+    pub fn check_list(&self, trust: &Trust) -> Result<(), FolderError> {
+        trust.list().map_or(Ok(()), |list| Ok(writers::check_list(list, &self.settings)?))
+    }
+
+    /// Reads what is said about a folder, whatever is granted in it.
+    ///
+    /// # Errors
+    /// When a file is there and cannot be used.
+    pub(crate) fn look(path: &Path, trust: &Trust) -> Result<Self, FolderError> {
         let text = Settings::text(path)?;
         let written = match &text {
             Some(text) => Settings::of_folder(path, text)?,
@@ -301,6 +326,11 @@ impl AgentFolder {
         self.decision.by_operator
     }
 
+    /// Whether the folder is trusted whatever is in it, and not as it was when the operator looked at it.
+    pub fn counts_as_it_is(&self) -> bool {
+        self.decision.by_operator && self.decision.footprint.is_none()
+    }
+
     /// What is different from what the operator trusted, in plain words; empty where nobody ever trusted it.
     pub fn changes(&self) -> &[String] {
         &self.decision.changes
@@ -329,9 +359,12 @@ impl AgentFolder {
         (if held { self.settings.clone().of_changed_file() } else { self.settings.clone() }, held)
     }
 
-    /// Whether a file of the folder is the one that was trusted; also where nothing is pinned, because all is trusted.
+    /// Whether a file of the folder is the one that was trusted; also where nothing is pinned, because all is trusted but what somebody
+    /// is granted to write.
     pub fn is_pinned(&self, file: &Path, bytes: &[u8]) -> bool {
-        let Some(footprint) = &self.decision.footprint else { return true };
+        let Some(footprint) = &self.decision.footprint else {
+            return !writers::may_be_written(&self.path.join(file), &self.settings);
+        };
         let (folder, file) = (real(&self.path), real(&self.path.join(file)));
         let name = file.strip_prefix(folder).ok().and_then(Path::to_str);
         name.is_some_and(|name| footprint.has(name, bytes))

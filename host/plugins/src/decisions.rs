@@ -10,6 +10,7 @@ use crate::footprint::Footprint;
 use crate::lock::Lock;
 use crate::settings::Settings;
 use crate::trust::{Pinned, Trust};
+use crate::writers;
 
 /// What is granted in a folder at this moment, as a limit for what was granted before. It does not say that the files are
 /// those that were trusted: whoever began with trusted ones goes on with them.
@@ -26,18 +27,26 @@ impl Decisions {
     /// Reads what is decided about a folder.
     ///
     /// # Errors
-    /// When a file is there and cannot be used.
+    /// When a file is there and cannot be used, or what is granted would let somebody write what decides.
     pub fn read(folder: &Path, trust: &Trust) -> Result<Self, FolderError> {
-        let (trusted, footprint) = match trust.pinned(folder) {
-            Pinned::All | Pinned::Before => (true, None),
-            Pinned::To(footprint) => (true, Some(footprint)),
-            Pinned::Nothing => (false, None),
+        let (trusted, footprint, as_it_is) = match trust.pinned(folder) {
+            Pinned::All => (true, None, true),
+            Pinned::Before => (true, None, false),
+            Pinned::To(footprint) => (true, Some(footprint), false),
+            Pinned::Nothing => (false, None, false),
         };
         if !trusted {
             return Ok(Decisions { settings: Settings::default(), lock: Lock::default(), footprint: None });
         }
         let settings = Settings::text(folder)?;
         let settings = settings.map_or_else(|| Ok(Settings::default()), |text| Settings::of_folder(folder, &text))?;
+        // A run that goes on has the grants of its revision.
+        if as_it_is {
+            writers::check(folder, &settings)?;
+        }
+        if let Some(list) = trust.list() {
+            writers::check_list(list, &settings)?;
+        }
         Ok(Decisions { settings, lock: Lock::of_folder(folder)?, footprint })
     }
 

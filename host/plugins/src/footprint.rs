@@ -17,6 +17,8 @@ use crate::settings::{SETTINGS_FILE, Settings, is_for_agent_files};
 
 /// The file that names MCP servers.
 pub const SERVERS_FILE: &str = "mcp.json";
+/// The folder of plugins beside an agent.
+pub const PLUGIN_FOLDER: &str = "plugins";
 /// Bytes that the file may have which names MCP servers; a larger one is not read by whoever starts them either.
 pub const MAX_SERVERS: u64 = 1 << 20;
 /// Bytes of a file that is pinned.
@@ -143,6 +145,14 @@ impl Footprint {
 /// The folder by its real path, so that files are found that are named by that.
 fn root_of(folder: &Path) -> Folder {
     Folder::new(&folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf()))
+}
+
+/// Where in `folder` whatever decides lies, by the path of the folder without links. The settings are those of its `hotcell.toml`.
+pub(crate) fn places(folder: &Path, settings: &Settings) -> Vec<PathBuf> {
+    let root = root_of(folder);
+    let names = deciding(&root, settings).into_iter().map(PathBuf::from);
+    // All that lies in the folder of plugins is one.
+    names.chain([Path::new(PLUGIN_FOLDER).join("*")]).map(|name| root.path().join(name)).collect()
 }
 
 /// What trusting the settings means, line by line.

@@ -223,7 +223,7 @@ impl AgentFolder {
             self.lock.write(self.path()).map_err(FolderError::from)?;
             return Err(failed(error.to_string()));
         }
-        *self = Self::open(self.path(), &Trust::Everything)?;
+        *self = Self::look(self.path(), &Trust::Everything)?;
         AgentFolder::trust(self, trust)?;
         Ok(())
     }

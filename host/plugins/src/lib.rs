@@ -25,11 +25,12 @@ mod testing;
 mod toml_file;
 mod trust;
 mod versions;
+mod writers;
 
 pub use agent_folder::{AgentFolder, FolderError, FolderRecord};
 pub use catalogue::{Catalogue, Found};
 pub use decisions::Decisions;
-pub use footprint::{MAX_SERVERS, SERVERS_FILE};
+pub use footprint::{MAX_SERVERS, PLUGIN_FOLDER, SERVERS_FILE};
 pub use grant::{EVERYTHING, GrantError, GrantOrder};
 pub use grant_more::together;
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
@@ -51,3 +52,4 @@ pub use standing::Standing;
 pub use toml_file::TomlFileError;
 pub use trust::{Trust, TrustError};
 pub use versions::{SeenVersions, VERSIONS_FILE, VersionError};
+pub use writers::WritesWhatDecides;

@@ -83,6 +83,16 @@ impl Trust {
         }
     }
 
+    /// The file with the list of trusted folders, where there is one.
+    pub(crate) fn list(&self) -> Option<&Path> {
+        match self {
+            Trust::Everything => None,
+            Trust::Listed(file) | Trust::Named(file) => {
+                Some(file).filter(|file| !file.as_os_str().is_empty()).map(PathBuf::as_path)
+            }
+        }
+    }
+
     /// What is pinned for a folder.
     pub(crate) fn pinned(&self, folder: &Path) -> Pinned {
         let file = match self {

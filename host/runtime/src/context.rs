@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use hotcell_engine::Clock;
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelName, Prices, Providers};
+pub(crate) use hotcell_plugins::PLUGIN_FOLDER;
 use hotcell_plugins::{
     AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SignaturePolicy, Stores, StoresError, Trust,
 };
@@ -18,9 +19,6 @@ use crate::host::options::{OnProgress, Progress, StoresChoice, state_folder};
 use crate::offered::Offered;
 use crate::revision::sources::{FolderFor, Sources};
 use crate::servers::Connections;
-
-/// The folder of plugins beside a graph.
-pub(crate) const PLUGIN_FOLDER: &str = "plugins";
 
 /// What loading needs of the process. Cheap to clone.
 #[derive(Clone)]
@@ -229,6 +227,8 @@ impl LoadContext {
     /// What the operator said about the folder of an agent that they name.
     pub(crate) fn named_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
         let said = self.sources.folder(folder, FolderFor::Person, &self.trust_of(FolderFor::Person))?;
+        // Trust in what is named comes from no list, and there is one.
+        said.check_list(&self.parts.trust)?;
         Ok(said.recorded_as(&self.parts.record))
     }
 

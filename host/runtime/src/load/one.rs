@@ -115,7 +115,10 @@ pub(crate) fn load_one(
     let (settings, held_back) = said.settings_for_file(file, source.text.as_bytes());
     let settings = &settings;
     if held_back {
-        let what = format!("`{shown}` is not as it was when its folder was trusted");
+        let what = match said.counts_as_it_is() {
+            true => format!("`{shown}` lies in a directory that is granted for writing"),
+            false => format!("`{shown}` is not as it was when its folder was trusted"),
+        };
         diagnostics.push(
             Diagnostic::warning(format!(
                 "{what}: what is granted to the file itself, its MCP servers and documents is left out"
