@@ -65,7 +65,7 @@ fn trusted(folder: &str, digest: &str) -> String {
 
 /// Whether a model or plugins are named.
 fn says_more(origin: &Object) -> bool {
-    [MODEL, PLUGINS].iter().any(|name| origin.get(*name).is_some())
+    [MODEL, PLUGINS].iter().any(|name| origin.get(name).is_some())
 }
 
 /// What is said with a code: the model and the plugins that a run was started with.
